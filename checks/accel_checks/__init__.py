@@ -1,0 +1,1 @@
+"""The checks of accel-doctor, one a module: ``<id>_<name>.py`` with a ``CHECK``."""

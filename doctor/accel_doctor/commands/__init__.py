@@ -1,0 +1,1 @@
+"""The command line: one module a verb, flags in and exit code out."""

@@ -1,0 +1,223 @@
+"""Judges evidence: runs each check, folds consequences into their causes, and draws the verdict. Pure."""
+
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+from accel_doctor import __version__
+from accel_doctor.check import Check, Finding, Judge, NotApplicable, Severity
+from accel_doctor.evidence import Evidence
+from accel_doctor.evidence.exam import EXAM_SUBJECTS
+
+
+class Outcome(str, Enum):
+    """What became of a check."""
+
+    FAILED = "failed"
+    WARNED = "warned"
+    PASSED = "passed"
+    SKIPPED = "skipped"
+    BROKEN = "broken"
+
+
+class Verdict(str, Enum):
+    """What became of the exam."""
+
+    FAILED = "failed"
+    INCOMPLETE = "incomplete"
+    PASSED = "passed"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One check's outcome."""
+
+    id: str
+    name: str
+    invariant: str
+    title: str
+    outcome: Outcome
+    reason: str = ""
+    """Why it was skipped or is broken."""
+    findings: tuple[Finding, ...] = ()
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user wants judged, and how strictly."""
+
+    select: tuple[str, ...] = ()
+    """Ids or prefixes; empty selects all."""
+    ignore: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
+    """Ids or prefixes that must not be skipped."""
+    strict: bool = False
+    exit_zero: bool = False
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """The judged exam."""
+
+    evidence: Evidence
+    verdict: Verdict
+    exit_code: int
+    results: tuple[Result, ...]
+    why_incomplete: tuple[str, ...] = ()
+    doctor_version: str = __version__
+
+
+def diagnose(evidence: Evidence, checks: Iterable[Check], options: Options | None = None) -> Diagnosis:
+    """Judge evidence by every check of its exam that is selected."""
+    options = options or Options()
+    chosen = [c for c in checks if belongs(c, evidence.exam) and wanted(c.id, options)]
+    results = fold({c.id: c for c in chosen}, [examine(c, evidence) for c in chosen])
+    verdict, why = conclude(evidence, results, options)
+    code = {Verdict.PASSED: 0, Verdict.FAILED: 1, Verdict.INCOMPLETE: 2}[verdict]
+    return Diagnosis(
+        evidence=evidence,
+        verdict=verdict,
+        exit_code=0 if options.exit_zero else code,
+        results=tuple(results),
+        why_incomplete=tuple(why),
+    )
+
+
+def belongs(check: Check, exam: str) -> bool:
+    """Return whether this exam can bring the evidence of at least one of the check's judges."""
+    subjects = EXAM_SUBJECTS[exam]
+    return any(all(need.split(".")[0] in subjects for need in judge.needs) for judge in check.judges)
+
+
+def wanted(check_id: str, options: Options) -> bool:
+    """Return whether ``--select`` and ``--ignore`` leave this check in."""
+    return (not options.select or check_id.startswith(options.select)) and not check_id.startswith(
+        options.ignore or ("-",)
+    )
+
+
+def examine(check: Check, evidence: Evidence) -> Result:
+    """Return one check's outcome: its findings, or why its silence is a pass or is not."""
+    findings: list[Finding] = []
+    reasons: list[str] = []
+    passed = False
+    for judge in check.judges:
+        if missing := absence(judge, evidence):
+            reasons.append(missing)
+            continue
+        try:
+            findings += judge.judge(evidence)
+        except NotApplicable as answer:
+            reasons.append(str(answer))
+            continue
+        except Exception as error:  # noqa: BLE001 - a broken judge must not hide the others' findings
+            return _result(check, Outcome.BROKEN, f"{type(error).__name__}: {error}", findings)
+        partial = gaps(judge, evidence)
+        reasons += [partial] if partial else []
+        passed = passed or not partial
+    return _conclude(check, merge(findings), reasons, passed=passed)
+
+
+def _conclude(check: Check, findings: list[Finding], reasons: list[str], *, passed: bool) -> Result:
+    worst = {f.severity for f in findings}
+    if Severity.ERROR in worst:
+        return _result(check, Outcome.FAILED, "", findings)
+    if Severity.WARNING in worst:
+        return _result(check, Outcome.WARNED, "", findings)
+    if passed:
+        return _result(check, Outcome.PASSED, "", findings)
+    return _result(check, Outcome.SKIPPED, reasons[0] if reasons else "not examined", findings)
+
+
+def _result(check: Check, outcome: Outcome, reason: str, findings: Iterable[Finding]) -> Result:
+    filled = tuple(f if f.fix else msgspec.structs.replace(f, fix=check.fix) for f in findings)
+    return Result(
+        id=check.id,
+        name=check.name,
+        invariant=check.invariant.value,
+        title=check.title,
+        outcome=outcome,
+        reason=reason,
+        findings=filled,
+    )
+
+
+def absence(judge: Judge, evidence: Evidence) -> str:
+    """Return why a judge cannot be asked at all, or an empty string."""
+    for need in judge.needs:
+        subject, _, part = need.partition(".")
+        seen = getattr(evidence, subject, None)
+        if seen is None or (part and not any(getattr(item, part) is not None for item in seen)):
+            return (
+                evidence.absent.get(need) or evidence.absent.get(subject) or f"no evidence of {need.replace('.', ' ')}"
+            )
+    return ""
+
+
+def gaps(judge: Judge, evidence: Evidence) -> str:
+    """Return which ranks lack evidence that the judge needs of each, or an empty string."""
+    parts = [need.partition(".")[2] for need in judge.needs if need.startswith("ranks.")]
+    lacking = [r.name for r in evidence.world if any(getattr(r, part) is None for part in parts)]
+    expected = evidence.launch.asked_processes if evidence.launch and parts else None
+    if expected is not None and len(evidence.world) < expected:
+        lacking.append(f"{expected - len(evidence.world)} that never came")
+    return f"not seen on {', '.join(lacking[:4])}{' …' if len(lacking) > 4 else ''}" if lacking else ""
+
+
+def merge(findings: list[Finding]) -> list[Finding]:
+    """Return one finding a site: the worst of those at the same place, carrying the others' messages as evidence."""
+    rank = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+    merged: dict[object, Finding] = {}
+    for index, finding in enumerate(sorted(findings, key=lambda f: rank.index(f.severity))):
+        site: object = index if finding.location is None else (finding.location.path, finding.location.line)
+        first = merged.get(site)
+        merged[site] = finding if first is None else _carry(first, [finding.message, *finding.evidence])
+    return list(merged.values())
+
+
+def _carry(finding: Finding, said: list[str]) -> Finding:
+    new = [s for s in said if s != finding.message and s not in finding.evidence]
+    return msgspec.structs.replace(finding, evidence=(*finding.evidence, *new))
+
+
+def fold(checks: dict[str, Check], results: list[Result]) -> list[Result]:
+    """Return the results with each consequence carried by its cause: one cause gives one finding."""
+    by_id = {r.id: r for r in results}
+    for result in results:
+        if result.outcome not in (Outcome.FAILED, Outcome.WARNED):
+            continue
+        cause = _cause(checks, by_id, result.id)
+        if cause == result.id:
+            continue
+        said = [f"{result.id} {result.name}: {f.message}" for f in result.findings]
+        first, *rest = by_id[cause].findings
+        by_id[cause] = msgspec.structs.replace(by_id[cause], findings=(_carry(first, said), *rest))
+        by_id[result.id] = msgspec.structs.replace(
+            result, outcome=Outcome.SKIPPED, reason=f"a consequence of {cause}", findings=()
+        )
+    return [by_id[r.id] for r in results]
+
+
+def _cause(checks: dict[str, Check], results: dict[str, Result], check_id: str, seen: tuple[str, ...] = ()) -> str:
+    """Return the id of the first cause that fired, followed to its own cause; the check itself when there is none."""
+    for cause in checks[check_id].consequence_of:
+        found = results.get(cause)
+        if found and cause not in seen and any(f.severity is not Severity.NOTE for f in found.findings):
+            return _cause(checks, results, cause, (*seen, check_id))
+    return check_id
+
+
+def conclude(evidence: Evidence, results: list[Result], options: Options) -> tuple[Verdict, list[str]]:
+    """Return the verdict and, where it is incomplete, why."""
+    outcomes = {r.outcome for r in results}
+    if Outcome.FAILED in outcomes or (options.strict and Outcome.WARNED in outcomes):
+        return Verdict.FAILED, []
+    why = [f"{r.id} is broken: {r.reason}" for r in results if r.outcome is Outcome.BROKEN]
+    why += [f"{name} was required and not examined" for name in options.require if not _examined(name, results)]
+    why += [f"the exam was ended by the {evidence.cut}"] if evidence.cut else []
+    if not outcomes & {Outcome.PASSED, Outcome.WARNED}:
+        why.append("nothing was judged")
+    return (Verdict.INCOMPLETE if why else Verdict.PASSED), why
+
+
+def _examined(name: str, results: list[Result]) -> bool:
+    named = [r for r in results if r.id.startswith(name)]
+    return bool(named) and all(r.outcome is not Outcome.SKIPPED for r in named)

@@ -1,0 +1,58 @@
+"""The whole of what one exam saw, as it lies in ``evidence.json``."""
+
+from accel_doctor.evidence.base import Record
+from accel_doctor.evidence.device import Devices
+from accel_doctor.evidence.host import Host
+from accel_doctor.evidence.launch import Ending, Launch
+from accel_doctor.evidence.rank import Rank
+
+SCHEMA_VERSION = 1
+"""Version of ``evidence.json``; readers take this one and the one before."""
+
+EXAM_SUBJECTS: dict[str, frozenset[str]] = {
+    "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "storage"}),
+}
+"""The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
+
+
+class Asked(Record, frozen=True, kw_only=True):
+    """What the user expects; ``None`` where nothing was said."""
+
+    batch_size: int | None = None
+    """Rows a rank and micro-batch."""
+    gradient_accumulation_steps: int | None = None
+    expect_batch_size: int | None = None
+    """The effective batch."""
+    min_bus_bandwidth_gb_s: float | None = None
+    sources: dict[str, str] = {}
+    """Where each came from: ``flag --batch-size``, ``pyproject.toml``."""
+    thresholds: dict[str, float] = {}
+    """Overrides by ``ID.name``: ``NET002.warn_below_pct``."""
+
+
+class Evidence(Record, frozen=True, kw_only=True):
+    """One exam."""
+
+    schema_version: int = SCHEMA_VERSION
+    doctor_version: str
+    exam: str
+    started_s: float
+    run_dir: str | None = None
+    asked: Asked = Asked()
+    launch: Launch | None = None
+    hosts: tuple[Host, ...] | None = None
+    devices: Devices | None = None
+    ranks: tuple[Rank, ...] | None = None
+    """``None`` when nothing was launched, empty when no rank was ever seen."""
+    ending: Ending | None = None
+    absent: dict[str, str] = {}
+    """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
+    cut: str = ""
+    """``deadline`` or ``interrupt`` when the exam was ended before it was through."""
+    timings: dict[str, float] = {}
+    """Seconds of the exam's own parts."""
+
+    @property
+    def world(self) -> tuple[Rank, ...]:
+        """Return the ranks in order of rank, then pid; empty when there are none."""
+        return tuple(sorted(self.ranks or (), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid)))

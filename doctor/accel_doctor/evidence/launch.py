@@ -1,0 +1,92 @@
+"""What was asked of the launcher, and where each value came from."""
+
+from accel_doctor.evidence.base import Record, Value
+
+
+class Candidate(Record, frozen=True, kw_only=True):
+    """One place that names a setting."""
+
+    value: Value
+    source: str
+    """``flag --num_processes``, ``train.yaml:7``, ``environment ACCELERATE_USE_CPU`` or ``default``."""
+
+
+class Setting(Record, frozen=True, kw_only=True):
+    """The value of one launch setting that is in force, and every place that named it."""
+
+    value: Value
+    source: str
+    candidates: tuple[Candidate, ...] = ()
+    """Every place that named it, the winner first."""
+    reaches_ranks: bool = True
+    note: str = ""
+    """Why the value does not reach the ranks, or what changes it on the way."""
+
+
+class ConfigKey(Record, frozen=True, kw_only=True):
+    """One key of a config file as it stands there."""
+
+    key: str
+    """Dotted: ``num_processes``, ``fsdp_config.fsdp_version``."""
+    value: Value
+    line: int | None = None
+    known: bool = True
+    expected: str = ""
+    """The values or type this key takes; empty when the value fits."""
+
+
+class ConfigFile(Record, frozen=True, kw_only=True):
+    """One file that configures the launch."""
+
+    path: str
+    kind: str
+    """``accelerate`` or ``deepspeed``."""
+    picked: str
+    """``flag``, ``environment``, ``default`` (found unasked) or ``config`` (named by another file)."""
+    keys: tuple[ConfigKey, ...] = ()
+    error: str = ""
+    """Why it could not be read; then there are no keys."""
+    error_line: int | None = None
+
+
+class Launch(Record, frozen=True, kw_only=True):
+    """The resolved launch of one machine."""
+
+    launcher: str
+    """``accelerate``, ``torchrun``, ``deepspeed`` or ``python``."""
+    argv: tuple[str, ...]
+    """The command as it was started."""
+    settings: dict[str, Setting]
+    """By accelerate's own names (num_processes, num_machines, machine_rank, distributed_type, mixed_precision,
+    use_cpu, gpu_ids, main_process_ip, main_process_port, fsdp_*, deepspeed_* …)."""
+    config_files: tuple[ConfigFile, ...] = ()
+    chosen_by: str = "user"
+    """``user`` (flags or a config), ``accelerate`` (its defaults) or ``doctor`` (two gloo ranks: nothing else here)."""
+    asked_processes: int | None = None
+    """Ranks asked for on this machine; ``None`` where nobody chose a number."""
+    strategy: str = "DDP"
+    """``NONE``, ``DDP``, ``FSDP``, ``DEEPSPEED``, ``MEGATRON_LM``, ``XLA``."""
+
+    def value(self, name: str) -> Value:
+        """Return the value in force of a setting, or ``None``."""
+        setting = self.settings.get(name)
+        return None if setting is None else setting.value
+
+    def source(self, name: str) -> str:
+        """Return where the value in force of a setting came from."""
+        setting = self.settings.get(name)
+        return "default" if setting is None else setting.source
+
+
+class Ending(Record, frozen=True, kw_only=True):
+    """How the launched command ended."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    """The signal that killed the launcher, if one did."""
+    stopped_by: str = ""
+    """Empty when it ended by itself; else ``deadline``, ``stall``, ``dead-rank``, ``interrupt`` or ``steps``."""
+    output_tail: tuple[str, ...] = ()
+    """The last lines of what the launcher and the ranks printed."""
+    left_over: tuple[int, ...] = ()
+    """Pids that were still alive after the stop."""

@@ -1,0 +1,1 @@
+"""Exams gather evidence and never judge: one module a verb."""

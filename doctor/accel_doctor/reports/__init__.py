@@ -1,0 +1,1 @@
+"""Renderers: ``render(diagnosis) -> str``; none prints, none judges."""
