@@ -1,0 +1,67 @@
+"""Which environment variables may be recorded: those that decide how a run behaves, and never a secret."""
+
+from collections.abc import Mapping
+
+PREFIXES = (
+    "ACCELERATE_",
+    "ASCEND_",
+    "CUBLAS_",
+    "CUDA_",
+    "CUDNN_",
+    "DEEPSPEED_",
+    "FI_",
+    "FSDP_",
+    "GLOO_",
+    "GOMP_",
+    "HABANA_",
+    "HIP_",
+    "KINETO_",
+    "KMP_",
+    "MEGATRON_LM_",
+    "MKL_",
+    "MV2_COMM_WORLD_",
+    "NCCL_",
+    "NEURON_",
+    "NVIDIA_",
+    "OMPI_COMM_WORLD_",
+    "OMP_",
+    "PARALLELISM_CONFIG_",
+    "PYTORCH_",
+    "ROCR_",
+    "TORCH",
+    "TRITON_",
+    "UCX_",
+    "XLA_",
+    "ZE_",
+)
+
+NAMES = frozenset(
+    """
+    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_NAME ROLE_RANK ROLE_WORLD_SIZE
+    MASTER_ADDR MASTER_PORT FORK_LAUNCHED PMI_RANK PMI_SIZE PMIX_RANK
+    CONDA_PREFIX VIRTUAL_ENV LD_LIBRARY_PATH LD_PRELOAD TMPDIR XDG_CACHE_HOME
+    HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_DATASETS_CACHE HF_HUB_OFFLINE HF_DATASETS_OFFLINE
+    HF_HUB_ENABLE_HF_TRANSFER HF_HUB_DOWNLOAD_TIMEOUT HF_MODULES_CACHE
+    TRANSFORMERS_CACHE TRANSFORMERS_OFFLINE TRANSFORMERS_VERBOSITY TOKENIZERS_PARALLELISM
+    OPENBLAS_NUM_THREADS NUMEXPR_NUM_THREADS NUMEXPR_MAX_THREADS VECLIB_MAXIMUM_THREADS
+    PYTHONPATH PYTHONHOME PYTHONHASHSEED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONNOUSERSITE PYTHONSAFEPATH
+    PYTHONOPTIMIZE PYTHONDEVMODE PYTHONTRACEMALLOC PYTHONFAULTHANDLER PYTHONMALLOC PYTHONPROFILEIMPORTTIME
+    MLU_VISIBLE_DEVICES MUSA_VISIBLE_DEVICES SDAA_VISIBLE_DEVICES USE_TORCH_XLA DS_ENV_FILE DS_ACCELERATOR
+    NSYS_PROFILING_SESSION_ID CUPTI_PATH
+    SLURM_CPUS_ON_NODE SLURM_CPUS_PER_TASK SLURM_CPU_BIND SLURM_GPUS_ON_NODE SLURM_JOB_END_TIME SLURM_JOB_ID
+    SLURM_JOB_NODELIST SLURM_JOB_NUM_NODES SLURM_JOB_START_TIME SLURM_LOCALID SLURM_NNODES SLURM_NODEID SLURM_NPROCS
+    SLURM_NTASKS SLURM_NTASKS_PER_NODE SLURM_PROCID SLURM_STEP_ID SLURM_TASKS_PER_NODE
+    """.split()  # noqa: SIM905 - as a list literal this is seventy lines
+)
+
+SECRET_WORDS = ("TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL", "AUTH")
+
+
+def allowed(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of an environment that may be recorded, in order of name."""
+    return {name: environment[name] for name in sorted(environment) if is_allowed(name)}
+
+
+def is_allowed(name: str) -> bool:
+    """Return whether a variable may be recorded: named here, or of a known family and not a secret by its name."""
+    return name in NAMES or (name.startswith(PREFIXES) and not any(word in name for word in SECRET_WORDS))
