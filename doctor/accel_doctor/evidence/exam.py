@@ -1,7 +1,10 @@
 """The whole of what one exam saw, as it lies in ``evidence.json``."""
 
+import msgspec
+
 from accel_doctor.evidence.base import Record
 from accel_doctor.evidence.device import Devices
+from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import Host
 from accel_doctor.evidence.launch import Ending, Launch
 from accel_doctor.evidence.rank import Rank
@@ -24,6 +27,15 @@ class Asked(Record, frozen=True, kw_only=True):
     expect_batch_size: int | None = None
     """The effective batch."""
     min_bus_bandwidth_gb_s: float | None = None
+    num_workers: int | None = None
+    """DataLoader workers a rank."""
+    checkpoint_bytes: int | None = None
+    """Size of one checkpoint, all its files together."""
+    checkpoint_interval_s: float | None = None
+    checkpoint_keep: int | None = None
+    """Checkpoints kept at once."""
+    time_limit_s: float | None = None
+    """Wall time the run may take."""
     sources: dict[str, str] = {}
     """Where each came from: ``flag --batch-size``, ``pyproject.toml``."""
     thresholds: dict[str, float] = {}
@@ -33,7 +45,8 @@ class Asked(Record, frozen=True, kw_only=True):
 class Evidence(Record, frozen=True, kw_only=True):
     """One exam."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = msgspec.field(default_factory=lambda: SCHEMA_VERSION)
+    """A factory, because a plain default is not written, and a later reader would take the file for its own."""
     doctor_version: str
     exam: str
     started_s: float
@@ -44,6 +57,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     devices: Devices | None = None
     ranks: tuple[Rank, ...] | None = None
     """``None`` when nothing was launched, empty when no rank was ever seen."""
+    storage: Folder | None = None
+    """The checkpoint directory as it answered before the launch."""
     ending: Ending | None = None
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
