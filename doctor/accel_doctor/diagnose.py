@@ -180,28 +180,29 @@ def _carry(finding: Finding, said: list[str]) -> Finding:
 
 def fold(checks: dict[str, Check], results: list[Result]) -> list[Result]:
     """Return the results with each consequence carried by its cause: one cause gives one finding."""
-    by_id = {r.id: r for r in results}
+    fired = {r.id for r in results if r.outcome in (Outcome.FAILED, Outcome.WARNED)}
+    causes = {check_id: _cause(checks, fired, check_id) for check_id in fired}
+    folded = {r.id: _as_consequence(r, causes[r.id]) if causes.get(r.id, r.id) != r.id else r for r in results}
     for result in results:
-        if result.outcome not in (Outcome.FAILED, Outcome.WARNED):
-            continue
-        cause = _cause(checks, by_id, result.id)
-        if cause == result.id:
-            continue
-        said = [f"{result.id} {result.name}: {f.message}" for f in result.findings]
-        first, *rest = by_id[cause].findings
-        by_id[cause] = msgspec.structs.replace(by_id[cause], findings=(_carry(first, said), *rest))
-        by_id[result.id] = msgspec.structs.replace(
-            result, outcome=Outcome.SKIPPED, reason=f"a consequence of {cause}", findings=()
-        )
-    return [by_id[r.id] for r in results]
+        cause = causes.get(result.id, result.id)
+        if cause != result.id:
+            first, *rest = folded[cause].findings
+            said = [f"{result.id} {result.name}: {f.message}" for f in result.findings]
+            folded[cause] = msgspec.structs.replace(folded[cause], findings=(_carry(first, said), *rest))
+    return [folded[r.id] for r in results]
 
 
-def _cause(checks: dict[str, Check], results: dict[str, Result], check_id: str, seen: tuple[str, ...] = ()) -> str:
+def _as_consequence(result: Result, cause: str) -> Result:
+    return msgspec.structs.replace(result, outcome=Outcome.SKIPPED, reason=f"a consequence of {cause}", findings=())
+
+
+def _cause(checks: dict[str, Check], fired: set[str], check_id: str, seen: tuple[str, ...] = ()) -> str:
     """Return the id of the first cause that fired, followed to its own cause; the check itself when there is none."""
     for cause in checks[check_id].consequence_of:
-        found = results.get(cause)
-        if found and cause not in seen and any(f.severity is not Severity.NOTE for f in found.findings):
-            return _cause(checks, results, cause, (*seen, check_id))
+        if cause in seen:
+            return min(*seen, check_id)
+        if cause in fired:
+            return _cause(checks, fired, cause, (*seen, check_id))
     return check_id
 
 

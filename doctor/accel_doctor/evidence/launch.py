@@ -85,7 +85,9 @@ class Ending(Record, frozen=True, kw_only=True):
     signal: int | None = None
     """The signal that killed the launcher, if one did."""
     stopped_by: str = ""
-    """Empty when it ended by itself; else ``deadline``, ``stall``, ``dead-rank``, ``interrupt`` or ``steps``."""
+    """Empty when it ended by itself; else ``deadline``, ``frozen``, ``stalled``, ``dead-rank`` or ``interrupt``."""
+    launcher_state: str = ""
+    """State letter of the launcher's process at the last look."""
     output_tail: tuple[str, ...] = ()
     """The last lines of what the launcher and the ranks printed."""
     left_over: tuple[int, ...] = ()

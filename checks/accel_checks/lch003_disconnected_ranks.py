@@ -1,0 +1,50 @@
+"""LCH003: processes that each believe they are alone."""
+
+from collections.abc import Iterator
+
+from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
+from accel_doctor.evidence import Evidence, Launch
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """Find several processes of one launch of which each has a world of one."""
+    alone = [r for r in evidence.world if r.group is not None and r.group.world_size == 1]
+    if len(alone) < 2:
+        return
+    count = len(alone)
+    mains = sum(r.group is not None and r.group.is_main for r in alone)
+    yield Finding(
+        message=f"{count} processes were started and each believes it is alone: {count} separate runs of world size 1",
+        seen=f"world size 1 in {names(alone)}, {mains} main processes",
+        wanted=f"one world of size {count}",
+        ranks=ranks_of(alone),
+        values={"processes": count, "world_size": 1},
+        evidence=(
+            *_devices(evidence),
+            "each would train on all of the data, write every file and log every line",
+        ),
+        command=_command(evidence.launch, count, devices=any(r.group and r.group.torch_device_count for r in alone)),
+    )
+
+
+def _devices(evidence: Evidence) -> tuple[str, ...]:
+    counts = {r.group.torch_device_count for r in evidence.world if r.group}
+    return ("torch sees no device, so accelerate made no process group",) if counts == {0} else ()
+
+
+def _command(launch: Launch | None, count: int, *, devices: bool) -> str:
+    if devices or (launch is not None and launch.launcher == "python"):
+        return f"accelerate launch --multi_gpu --num_processes {count} train.py"
+    return f"ACCELERATE_USE_CPU=1 accelerate launch --multi_gpu --num_processes {count} --num_machines 1 train.py"
+
+
+CHECK = Check(
+    id="LCH003",
+    name="disconnected-ranks",
+    invariant=Invariant.PRESENT,
+    title="Several processes run, and each believes it is alone",
+    why="Nothing fails: each process trains its own model on the same data, and the last to write a checkpoint wins.",
+    fix="make the devices visible to torch, or, to run on CPU, set ACCELERATE_USE_CPU=1 (a config's use_cpu does not "
+    "reach the ranks of a multi-GPU launch)",
+    judges=(Judge(needs=("ranks.group",), judge=judge),),
+)

@@ -1,0 +1,128 @@
+"""RNK001: a rank never came, or died."""
+
+import signal
+from collections.abc import Iterator
+
+from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
+from accel_doctor.evidence import Ending, Evidence, Rank
+
+ECHOES = ("Connection closed by peer", "Connection reset", "Broken pipe", "Timed out waiting", "Socket Timeout")
+"""What a survivor says when its peer is gone: never the cause."""
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """Find ranks that ended before their work was done, and ranks that were asked for and never seen."""
+    ending = evidence.ending
+    if ending is None:
+        raise NotApplicable("nothing was launched")
+    dead = sorted((r for r in evidence.world if _died(r)), key=_order)
+    culprits = [r for r in dead if not _is_echo(r)] or dead
+    if culprits:
+        yield _death(culprits, [r for r in dead if r not in culprits])
+    elif missing := _missing(evidence):
+        yield _absence(evidence, ending, missing)
+
+
+def _died(rank: Rank) -> bool:
+    return rank.end is not None and rank.end.how in ("signal", "error", "exit", "vanished")
+
+
+def _is_echo(rank: Rank) -> bool:
+    said = " ".join((rank.end.error, *rank.end.last_words)) if rank.end else ""
+    return any(echo in said for echo in ECHOES)
+
+
+def _order(rank: Rank) -> tuple[bool, float, int]:
+    """Killed ranks first (they write no time of death), then those that failed by themselves, the earliest first."""
+    end = rank.end
+    own = end is not None and end.how == "error"
+    return own, (end.at_s or 0.0) if end else 0.0, rank.rank or 0
+
+
+def _death(culprits: list[Rank], echoes: list[Rank]) -> Finding:
+    first = culprits[0]
+    return Finding(
+        message=f"{first.name} (pid {first.pid}) on {first.host} {_how(first)}{_where(first)}",
+        seen=_how(first),
+        wanted="every rank runs to its end",
+        ranks=ranks_of(culprits),
+        host=first.host,
+        values=_values(first),
+        evidence=(
+            *(f"{r.name} {_how(r)}" for r in culprits[1:4]),
+            *(first.end.last_words[-6:] if first.end else ()),
+            *([f"{names(echoes)} only saw the connection close"] if echoes else []),
+        ),
+    )
+
+
+def _how(rank: Rank) -> str:
+    end = rank.end
+    if end is None or end.how == "vanished":
+        return "is gone, and nothing says how it ended"
+    if end.how == "signal":
+        return f"was killed by signal {_signal_name(end.signal)}"
+    if end.how == "error":
+        return f"failed: {end.error}"
+    return f"left with exit code {end.exit_code} before its work was done"
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return f"{number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return str(number)
+
+
+def _where(rank: Rank) -> str:
+    return f", in phase {rank.phases[-1].name}" if rank.phases else ""
+
+
+def _values(rank: Rank) -> dict[str, float]:
+    end = rank.end
+    pairs = {"exit_code": end.exit_code if end else None, "signal": end.signal if end else None, "pid": rank.pid}
+    return {name: float(value) for name, value in pairs.items() if value is not None}
+
+
+def _missing(evidence: Evidence) -> int:
+    """Return how many ranks never came to a launch that did not end well by itself."""
+    ending = evidence.ending
+    asked = evidence.launch.asked_processes if evidence.launch else None
+    short = max(0, (asked or 1) - len(evidence.world))
+    ended_well = ending is not None and ending.exit_code == 0 and not ending.stopped_by
+    return 0 if ended_well and evidence.world else short
+
+
+def _absence(evidence: Evidence, ending: Ending, missing: int) -> Finding:
+    came = len(evidence.world)
+    present = {r.rank for r in evidence.world}
+    absent = tuple(n for n in range(came + missing) if n not in present)
+    return Finding(
+        message=f"{missing} of {came + missing} ranks never came: {_launcher(ending)}",
+        seen=f"{came} ranks",
+        wanted=f"{came + missing} ranks",
+        ranks=absent if came else (),
+        values={"ranks_seen": came, "ranks_asked": came + missing},
+        evidence=tuple(line for line in ending.output_tail if line.strip())[-6:],
+    )
+
+
+def _launcher(ending: Ending) -> str:
+    if ending.signal is not None:
+        return f"the launcher was killed by signal {_signal_name(ending.signal)}"
+    if ending.stopped_by:
+        return f"the exam was stopped by the {ending.stopped_by}"
+    return f"the launcher ended with exit code {ending.exit_code}"
+
+
+CHECK = Check(
+    id="RNK001",
+    name="missing-rank",
+    invariant=Invariant.PRESENT,
+    title="A rank never came, or died",
+    why="The other ranks wait for it in their next collective, and training hangs or dies with an error about a "
+    "connection that says nothing of the cause.",
+    fix="read that rank's own last words: they come before what the survivors print",
+    judges=(Judge(needs=("ranks",), judge=judge),),
+    consequence_of=("RNK005", "LCH005", "LCH006", "LCH009", "LCH011"),
+)

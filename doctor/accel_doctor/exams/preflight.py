@@ -1,0 +1,182 @@
+"""Gathers the evidence of a preflight: the launch that would be made here, and probes on its ranks."""
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from accel_doctor import __version__
+from accel_doctor.background import Background
+from accel_doctor.evidence import Asked, Ending, Evidence, ProbeOptions, Rank
+from accel_doctor.evidence.probe_options import PROBE_FILE
+from accel_doctor.evidence.rank_file import read_ranks
+from accel_doctor.interrupts import Interrupts
+from accel_doctor.launch.endings import reconcile
+from accel_doctor.launch.process import LaunchedProcess
+from accel_doctor.launch.resolve import resolve
+from accel_doctor.launch.watch import Patience, Supervisor, Watched
+from accel_doctor.machine.devices import DeviceSampler, read_devices
+from accel_doctor.machine.host import read_host
+from accel_doctor.machine.interpreter import read_interpreter
+from accel_doctor.progress import Progress
+
+REPORT_S = 8.0
+"""Kept back from the deadline for stopping, reading, judging and printing."""
+STOP_GRACE_S = 1.0
+BUSY_S = 6.0
+"""Load on devices: the driver averages over up to a second, and a judgement needs 5 s of it."""
+DEVICE_SWEEP_S = 10.0
+CPU_SWEEP_S = 0.4
+HOST_WAIT_S = 3.0
+OUTPUT_LINES = 400
+
+
+class Request(NamedTuple):
+    """What one preflight is asked to do."""
+
+    words: tuple[str, ...]
+    """What the user typed after ``--``."""
+    asked: Asked
+    run_dir: Path
+    cwd: Path
+    deadline_s: float
+    show: Callable[[Progress], None]
+    interrupts: Interrupts
+
+
+class Run(NamedTuple):
+    """What was seen of the launch."""
+
+    ranks: tuple[Rank, ...] | None = None
+    ending: Ending | None = None
+    absent: str = ""
+    """Why there are no ranks."""
+
+
+def examine(request: Request) -> Evidence:
+    """Launch the probe ranks and return the evidence that they and the machine give.
+
+    Raises:
+        UsageError: what was asked cannot be launched at all.
+    """
+    return _Preflight(request).examine()
+
+
+class _Preflight:
+    def __init__(self, request: Request) -> None:
+        self.started_s = time.time()
+        self.request = request
+        self.environment = dict(os.environ)
+        self.devices, self.no_devices = read_devices(self.environment)
+        self.interpreter = read_interpreter(self.environment)
+        self.host = Background(lambda: read_host(self.environment))
+        self.resolved = resolve(
+            request.words,
+            environment=self.environment,
+            device_count=self._visible(),
+            torch_build=self.interpreter,
+            cwd=request.cwd,
+        )
+
+    def examine(self) -> Evidence:
+        unreadable = [f.path for f in self.resolved.launch.config_files if f.error]
+        if unreadable:
+            return self._evidence(Run(absent=f"nothing was launched: {unreadable[0]} cannot be read"))
+        return self._evidence(self._run())
+
+    def _visible(self) -> int:
+        return sum(d.visible for d in self.devices.devices) if self.devices else 0
+
+    def _run(self) -> Run:
+        self._write_options()
+        sampler = DeviceSampler(self.devices) if self.devices and self._visible() else None
+        if sampler:
+            sampler.start()
+        launched = self._start()
+        watched, left = self._supervise(launched)
+        ranks = self._read_ranks(launched, watched)
+        if sampler:
+            self.devices = sampler.stop({r.pid: r for r in ranks})
+        return Run(ranks, _ending(launched, watched, left))
+
+    def _write_options(self) -> None:
+        asked, on_devices = self.request.asked, bool(self._visible() and self.interpreter.torch_cuda)
+        options = ProbeOptions(
+            batch_size=asked.batch_size or 2,
+            gradient_accumulation_steps=asked.gradient_accumulation_steps or 1,
+            busy_s=BUSY_S if on_devices else 0.0,
+            sweep_s=DEVICE_SWEEP_S if on_devices else CPU_SWEEP_S,
+            deadline_s=self.started_s + self.request.deadline_s,
+            doctor_pid=os.getpid(),
+            doctor_host=socket.gethostname(),
+        )
+        (self.request.run_dir / PROBE_FILE).write_bytes(msgspec.json.encode(options))
+
+    def _start(self) -> LaunchedProcess:
+        return LaunchedProcess(
+            (*self.resolved.command, self.resolved.module_flag, "accel_doctor.probes", str(self.request.run_dir)),
+            environment={**self.environment, **self.resolved.environment, "PYTHONSAFEPATH": "1"},
+            cwd=self.request.cwd,
+            output=self.request.run_dir / "output.log",
+        )
+
+    def _supervise(self, launched: LaunchedProcess) -> tuple[Watched, tuple[int, ...]]:
+        request = self.request
+        patience = Patience(deadline_s=request.deadline_s - REPORT_S - (time.time() - self.started_s))
+        supervisor = Supervisor(launched, request.run_dir, patience, request.show, self.resolved.launch.asked_processes)
+        try:
+            watched = supervisor.watch()
+        except KeyboardInterrupt:
+            watched = supervisor.result("interrupt")
+        finally:
+            request.interrupts.shield()
+            left = launched.stop(STOP_GRACE_S, request.interrupts.hurry)
+        return watched, left
+
+    def _read_ranks(self, launched: LaunchedProcess, watched: Watched) -> tuple[Rank, ...]:
+        return reconcile(
+            (*read_ranks(self.request.run_dir), *watched.unseen),
+            watched.ranks,
+            "\n".join(launched.tail(OUTPUT_LINES)),
+            host=socket.gethostname(),
+            stopped=bool(watched.stopped_by),
+        )
+
+    def _evidence(self, run: Run) -> Evidence:
+        host = self.host.result(HOST_WAIT_S)
+        stopped_by = run.ending.stopped_by if run.ending else ""
+        return Evidence(
+            doctor_version=__version__,
+            exam="preflight",
+            started_s=self.started_s,
+            run_dir=os.path.relpath(self.request.run_dir, self.request.cwd),
+            asked=self.request.asked,
+            launch=self.resolved.launch,
+            hosts=None if host is None else (msgspec.structs.replace(host, interpreter=self.interpreter),),
+            devices=self.devices,
+            ranks=run.ranks,
+            ending=run.ending,
+            absent=self._absent(run),
+            cut=stopped_by if stopped_by in ("deadline", "interrupt") else "",
+            timings={"exam_s": round(time.time() - self.started_s, 3)},
+        )
+
+    def _absent(self, run: Run) -> dict[str, str]:
+        reasons = {"devices": self.no_devices, "hosts": "the machine did not answer in time", "ranks": run.absent}
+        return {subject: why for subject, why in reasons.items() if why}
+
+
+def _ending(launched: LaunchedProcess, watched: Watched, left: tuple[int, ...]) -> Ending:
+    code = watched.exit_code
+    return Ending(
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=-code if code is not None and code < 0 else None,
+        stopped_by=watched.stopped_by,
+        launcher_state=watched.launcher_state,
+        output_tail=launched.tail(),
+        left_over=left,
+    )

@@ -1,0 +1,58 @@
+import msgspec
+
+from accel_checks.rnk001_missing_rank import CHECK
+from accel_doctor.evidence import Ending, RankEnd
+from accel_doctor.testing import findings, healthy_rank, healthy_run, outcome, sick_rank
+
+
+def test_a_rank_killed_by_a_signal_is_named_with_the_signal() -> None:
+    evidence = sick_rank(1, end=RankEnd(how="signal", signal=9))
+    (finding,) = findings(CHECK, evidence)
+    assert finding.ranks == (1,)
+    assert "signal 9 (SIGKILL)" in finding.message
+    assert finding.values["signal"] == 9
+
+
+def test_the_survivors_echo_is_not_the_cause() -> None:
+    echo = RankEnd(how="error", at_s=1.0, error="RuntimeError: Connection closed by peer [127.0.0.1]:5")
+    ranks = (
+        msgspec.structs.replace(healthy_rank(0), end=echo),
+        msgspec.structs.replace(healthy_rank(1), end=RankEnd(how="signal", signal=9)),
+    )
+    (finding,) = findings(CHECK, healthy_run(ranks=ranks))
+    assert finding.ranks == (1,)
+    assert "rank 0 only saw the connection close" in finding.evidence
+
+
+def test_a_rank_that_fails_by_its_own_error_gives_its_last_words() -> None:
+    end = RankEnd(
+        how="error", error="ImportError: no module named x", last_words=("Traceback", "ImportError: no module named x")
+    )
+    (finding,) = findings(CHECK, sick_rank(0, end=end))
+    assert "ImportError: no module named x" in finding.message
+    assert finding.evidence[-1] == "ImportError: no module named x"
+
+
+def test_ranks_that_never_came_are_counted_with_the_launchers_last_words() -> None:
+    ending = Ending(exit_code=1, output_tail=("ValueError: no such key",))
+    (finding,) = findings(CHECK, healthy_run(ranks=(), ending=ending))
+    assert finding.message == "2 of 2 ranks never came: the launcher ended with exit code 1"
+    assert finding.evidence == ("ValueError: no such key",)
+
+
+def test_one_rank_of_two_is_missing_at_the_deadline() -> None:
+    ending = Ending(stopped_by="deadline")
+    (finding,) = findings(CHECK, healthy_run(ranks=(healthy_rank(0),), ending=ending, cut="deadline"))
+    assert finding.ranks == (1,)
+
+
+def test_fewer_processes_than_asked_in_a_launch_that_ended_well_is_another_fault() -> None:
+    assert findings(CHECK, healthy_run(ranks=(healthy_rank(0),))) == ()
+
+
+def test_a_rank_stopped_because_of_another_is_not_missing() -> None:
+    assert findings(CHECK, sick_rank(0, end=RankEnd(how="stopped"))) == ()
+
+
+def test_healthy() -> None:
+    assert outcome(CHECK, healthy_run()).outcome.value == "passed"
