@@ -3,7 +3,8 @@
 from accel_doctor.evidence.base import Record, Value
 from accel_doctor.evidence.device import Device, DeviceProcess, Devices, Sample
 from accel_doctor.evidence.exam import SCHEMA_VERSION, Asked, Evidence
-from accel_doctor.evidence.host import Host, Interpreter, Limits
+from accel_doctor.evidence.folder import Folder
+from accel_doctor.evidence.host import FileSetting, Host, Interpreter, LeftOver, Limits, NumaNode
 from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Ending, Launch, Setting
 from accel_doctor.evidence.rank import (
     Checksum,
@@ -14,6 +15,8 @@ from accel_doctor.evidence.rank import (
     Phase,
     Rank,
     RankEnd,
+    RoundTrip,
+    StorageProbe,
     SweepProbe,
     Timing,
     TrainingProbe,
@@ -35,18 +38,24 @@ __all__ = [
     "Devices",
     "Ending",
     "Evidence",
+    "FileSetting",
+    "Folder",
     "Group",
     "Guards",
     "Host",
     "Interpreter",
     "Launch",
+    "LeftOver",
     "Limits",
+    "NumaNode",
     "Phase",
     "Rank",
     "RankEnd",
     "Record",
+    "RoundTrip",
     "Sample",
     "Setting",
+    "StorageProbe",
     "SweepProbe",
     "Timing",
     "TrainingProbe",

@@ -1,6 +1,7 @@
 """What one machine is and grants."""
 
 from accel_doctor.evidence.base import Record
+from accel_doctor.evidence.folder import Folder
 
 
 class Interpreter(Record, frozen=True, kw_only=True):
@@ -25,6 +26,40 @@ class Limits(Record, frozen=True, kw_only=True):
     open_files: int | None = None
     locked_memory_bytes: int | None = None
     processes: int | None = None
+    cgroup_processes: int | None = None
+    """The cgroup's limit of processes and threads."""
+    cgroup_processes_used: int | None = None
+
+
+class NumaNode(Record, frozen=True, kw_only=True):
+    """One memory node and the CPUs beside it."""
+
+    index: int
+    cpus: tuple[int, ...]
+
+
+class FileSetting(Record, frozen=True, kw_only=True):
+    """One ``NAME=value`` line of a file that a library reads by itself."""
+
+    name: str
+    value: str
+    path: str
+    line: int
+
+
+class LeftOver(Record, frozen=True, kw_only=True):
+    """A process of an earlier run that is still alive although its launcher is gone."""
+
+    pid: int
+    kind: str
+    """``rank`` or ``worker`` (of a DataLoader)."""
+    command: str
+    rank: int | None = None
+    run: str = ""
+    """What its environment says of its run: rendezvous address and port."""
+    started_s: float | None = None
+    memory_bytes: int | None = None
+    """Resident memory."""
 
 
 class Host(Record, frozen=True, kw_only=True):
@@ -36,14 +71,19 @@ class Host(Record, frozen=True, kw_only=True):
     cpus_total: int | None = None
     cpus_affinity: int | None = None
     """Size of sched_getaffinity."""
+    cpus: tuple[int, ...] = ()
+    """The CPUs of sched_getaffinity of the launching process."""
     cpus_quota: float | None = None
     """CPUs that the cgroup grants; ``None`` without a quota."""
+    numa_nodes: tuple[NumaNode, ...] | None = None
+    rdma_devices: tuple[str, ...] = ()
+    """InfiniBand, RoCE and EFA devices by the kernel's names."""
     memory_total_bytes: int | None = None
     memory_available_bytes: int | None = None
     memory_limit_bytes: int | None = None
     """The cgroup's limit."""
     memory_used_bytes: int | None = None
-    """The cgroup's use."""
+    """The cgroup's use, without file cache that the kernel may drop."""
     shm_total_bytes: int | None = None
     shm_free_bytes: int | None = None
     limits: Limits = Limits()
@@ -52,3 +92,12 @@ class Host(Record, frozen=True, kw_only=True):
     interpreter: Interpreter | None = None
     environment: dict[str, str] = {}
     """Variables on the allow-list, of the launching process."""
+    nccl_settings: tuple[FileSetting, ...] = ()
+    """What NCCL reads from its configuration files, in its order: the environment wins, then the earlier line."""
+    caches: tuple[Folder, ...] | None = None
+    left_over: tuple[LeftOver, ...] | None = None
+    """``None`` where /proc cannot be read."""
+    job: str = ""
+    """The batch job this runs in: ``Slurm job 4711``."""
+    job_end_s: float | None = None
+    """Unix time at which the scheduler ends the job; ``None`` without a limit."""

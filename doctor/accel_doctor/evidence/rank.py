@@ -7,7 +7,8 @@ class Phase(Record, frozen=True, kw_only=True):
     """A stretch of a rank's life."""
 
     name: str
-    """``import``, ``join``, ``guards``, ``data``, ``training``, ``sweep``, ``compute``, ``storage``, ``leave``."""
+    """``import``, ``join``, ``guards``, ``prepare``, ``data``, ``training``, ``sweep``, ``compute``, ``storage``,
+    ``leave``."""
     at_s: float
     """Unix time at which it began."""
 
@@ -28,6 +29,10 @@ class Group(Record, frozen=True, kw_only=True):
     mixed_precision: str = "no"
     torch_device_count: int | None = None
     """Devices that torch sees in this rank."""
+    compute_capability: str | None = None
+    """Of the rank's device: ``9.0``."""
+    arch_list: tuple[str, ...] | None = None
+    """``torch.cuda.get_arch_list()``: what this torch build was compiled for, ``sm_90``, ``compute_90`` …"""
     joined_s: float | None = None
     """Unix time at which the process group stood."""
 
@@ -112,6 +117,8 @@ class SweepProbe(Record, frozen=True, kw_only=True):
     wrong: tuple[WrongResult, ...] = ()
     checked: int = 0
     """Results that were compared with the right value."""
+    unsupported: dict[str, str] = {}
+    """Why this backend has no such collective, by op."""
     ended: str = "all sizes"
     """``all sizes`` or ``time box``."""
 
@@ -127,6 +134,45 @@ class ComputeProbe(Record, frozen=True, kw_only=True):
     repeats: int
     arrival_ms: tuple[float, ...] = ()
     """Own time between leaving one collective and entering the next, a step each; waiting is not in it."""
+
+
+class RoundTrip(Record, frozen=True, kw_only=True):
+    """A state saved by the real ``save_state``, loaded into fresh objects and compared on this rank."""
+
+    compared: tuple[str, ...]
+    """``model``, ``optimizer``, ``scheduler``, ``random`` (the next draws), ``order`` (the next epoch's samples)."""
+    lost: tuple[str, ...] = ()
+    """Those that came back different."""
+    error: str = ""
+    """``TypeName: message`` of what save or load raised on this rank."""
+    save_s: float | None = None
+    load_s: float | None = None
+    checkpoint_bytes: int | None = None
+    """Bytes of the files that this rank found after the save."""
+
+
+class StorageProbe(Record, frozen=True, kw_only=True):
+    """The checkpoint directory, as this rank sees and measures it while all ranks write at once."""
+
+    path: str
+    file_system_id: int | None = None
+    """Device number of the file system."""
+    free_bytes: int | None = None
+    free_inodes: int | None = None
+    written_bytes: int = 0
+    """What this rank wrote and brought to the disk."""
+    write_s: float = 0.0
+    """In ``write``."""
+    fsync_s: float = 0.0
+    """In ``fsync``."""
+    write_gb_s: float | None = None
+    """Bytes over the time in both; ``None`` when nothing could be written."""
+    markers_seen: tuple[int, ...] = ()
+    """Ranks whose marker file this rank read back through the same path."""
+    error: str = ""
+    """Why it could not write."""
+    round_trip: RoundTrip | None = None
+    why_no_round_trip: str = ""
 
 
 class RankEnd(Record, frozen=True, kw_only=True):
@@ -176,12 +222,17 @@ class Rank(Record, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
     """Variables on the allow-list."""
     executable: str = ""
+    cpus: tuple[int, ...] = ()
+    """sched_getaffinity of the rank."""
+    threads: int | None = None
+    """``torch.get_num_threads()`` of the rank."""
     group: Group | None = None
     guards: Guards | None = None
     data: DataProbe | None = None
     training: TrainingProbe | None = None
     sweep: SweepProbe | None = None
     compute: ComputeProbe | None = None
+    storage: StorageProbe | None = None
     phases: tuple[Phase, ...] = ()
     end: RankEnd | None = None
     watch: Watch | None = None
