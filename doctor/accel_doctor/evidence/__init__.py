@@ -6,6 +6,7 @@ from accel_doctor.evidence.exam import SCHEMA_VERSION, Asked, Evidence
 from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import FileSetting, Host, Interpreter, LeftOver, Limits, NumaNode
 from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Ending, Launch, Setting
+from accel_doctor.evidence.probe_options import ProbeOptions
 from accel_doctor.evidence.rank import (
     Checksum,
     ComputeProbe,
@@ -49,6 +50,7 @@ __all__ = [
     "Limits",
     "NumaNode",
     "Phase",
+    "ProbeOptions",
     "Rank",
     "RankEnd",
     "Record",

@@ -1,0 +1,25 @@
+"""The rank imports torch and takes its place in the process group."""
+
+import os
+import time
+
+from accelerate import Accelerator
+
+from accel_doctor.evidence import ProbeOptions
+from accel_doctor.probes.identity import loaded_versions
+from accel_doctor.probes.record import RankFile
+from accel_doctor.probes.seat import Seat, group_of
+
+
+def join(record: RankFile, options: ProbeOptions) -> Seat:
+    """Build the Accelerator as a training script would, and say what it made of this launch.
+
+    Compilation is left out: it would take minutes and says nothing about how the ranks work together.
+    """
+    os.environ["ACCELERATE_DYNAMO_BACKEND"] = "no"
+    record.write(versions=loaded_versions())
+    record.begin("join")
+    with record.collective("init_process_group"):
+        accelerator = Accelerator(gradient_accumulation_steps=options.gradient_accumulation_steps)
+    record.write(group=group_of(accelerator, time.time()))
+    return Seat(accelerator, options, record)
