@@ -1,11 +1,21 @@
 """Frozen records of what was seen, never a judgement; JSON in and out."""
 
 from accel_doctor.evidence.base import Record, Value
-from accel_doctor.evidence.device import Device, DeviceProcess, Devices, Sample
+from accel_doctor.evidence.device import (
+    Device,
+    DevicePair,
+    DeviceProcess,
+    Devices,
+    MigDevice,
+    PciFunction,
+    Sample,
+    Xid,
+)
 from accel_doctor.evidence.exam import SCHEMA_VERSION, Asked, Evidence
 from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import FileSetting, Host, Interpreter, LeftOver, Limits, NumaNode
-from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Ending, Launch, Setting
+from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Ending, Launch, Refusal, Setting
+from accel_doctor.evidence.plan import ModelClass, Unit, WrapClass, WrapPlan
 from accel_doctor.evidence.probe_options import ProbeOptions
 from accel_doctor.evidence.rank import (
     Checksum,
@@ -35,6 +45,7 @@ __all__ = [
     "ConfigKey",
     "DataProbe",
     "Device",
+    "DevicePair",
     "DeviceProcess",
     "Devices",
     "Ending",
@@ -48,12 +59,16 @@ __all__ = [
     "Launch",
     "LeftOver",
     "Limits",
+    "MigDevice",
+    "ModelClass",
     "NumaNode",
+    "PciFunction",
     "Phase",
     "ProbeOptions",
     "Rank",
     "RankEnd",
     "Record",
+    "Refusal",
     "RoundTrip",
     "Sample",
     "Setting",
@@ -61,7 +76,11 @@ __all__ = [
     "SweepProbe",
     "Timing",
     "TrainingProbe",
+    "Unit",
     "Value",
     "Watch",
+    "WrapClass",
+    "WrapPlan",
     "WrongResult",
+    "Xid",
 ]

@@ -8,7 +8,9 @@ class Candidate(Record, frozen=True, kw_only=True):
 
     value: Value
     source: str
-    """``flag --num_processes``, ``train.yaml:7``, ``environment ACCELERATE_USE_CPU`` or ``default``."""
+    """``flag --num_processes``, ``train.yaml:7``, ``environment ACCELERATE_USE_CPU``, ``default`` or ``doctor``."""
+    ignored: str = ""
+    """Why this place cannot set it at all; empty where it is in force or was only outranked."""
 
 
 class Setting(Record, frozen=True, kw_only=True):
@@ -49,6 +51,16 @@ class ConfigFile(Record, frozen=True, kw_only=True):
     error_line: int | None = None
 
 
+class Refusal(Record, frozen=True, kw_only=True):
+    """Why the launcher will stop by its own rules before it starts a rank."""
+
+    about: str
+    """``config``, ``conflict``, ``machines``, ``port`` or ``program``."""
+    why: str
+    settings: tuple[str, ...] = ()
+    """The settings it comes from."""
+
+
 class Launch(Record, frozen=True, kw_only=True):
     """The resolved launch of one machine."""
 
@@ -66,6 +78,10 @@ class Launch(Record, frozen=True, kw_only=True):
     """Ranks asked for on this machine; ``None`` where nobody chose a number."""
     strategy: str = "DDP"
     """``NONE``, ``DDP``, ``FSDP``, ``DEEPSPEED``, ``MEGATRON_LM``, ``XLA``."""
+    refusals: tuple[Refusal, ...] = ()
+    """Why the launcher will start nothing."""
+    devices_seen: int | None = None
+    """Devices that torch sees under this launch, as resolved before it."""
 
     def value(self, name: str) -> Value:
         """Return the value in force of a setting, or ``None``."""

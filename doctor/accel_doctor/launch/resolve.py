@@ -1,0 +1,170 @@
+"""Works out what a launch command would do here, with the source of each value, without torch."""
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from accel_doctor.errors import UsageError
+from accel_doctor.evidence import Interpreter, Launch
+from accel_doctor.launch.accelerate_rules import Machine, Resolution, launcher_path, resolve_accelerate
+from accel_doctor.launch.arguments import Command, spellings, split
+from accel_doctor.launch.config import default_path
+from accel_doctor.launch.flags import ACCELERATE, DEEPSPEED, TORCH_LAUNCH
+from accel_doctor.launch.ledger import Ledger
+from accel_doctor.launch.torchrun_rules import resolve_deepspeed, resolve_python, resolve_torchrun
+
+DOCTOR_FLAGS = (
+    *(
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+        "--mixed_precision",
+        "no",
+        "--dynamo_backend",
+        "no",
+    ),
+)
+"""What the doctor launches where there is no device, no config and no flag: two gloo ranks."""
+_MODULES = {
+    "accelerate": ("-m", "accelerate.commands.launch"),
+    "torchrun": ("-m", "torch.distributed.run"),
+    "deepspeed": ("-m", "deepspeed.launcher.runner"),
+    "python": (),
+}
+_REPLACED = frozenset({"module", "no_python", "run_path", "use_env"})
+"""Flags that say how the script is started; the probes are started as a module."""
+_CORE = (
+    *("distributed_type", "num_processes", "num_machines", "machine_rank", "mixed_precision", "use_cpu", "gpu_ids"),
+    *("main_process_ip", "main_process_port", "rdzv_backend", "dynamo_backend", "debug", "num_cpu_threads_per_process"),
+)
+_SECTION_OF = {"FSDP": "fsdp_", "MEGATRON_LM": "megatron_lm_"}
+
+
+class Resolved(NamedTuple):
+    """A launch, ready to be started with something else in the script's place."""
+
+    launch: Launch
+    command: tuple[str, ...]
+    """The launcher part, to be followed by ``module_flag``, a module and its words."""
+    module_flag: str
+    environment: dict[str, str]
+    """What to add to the environment."""
+    script: tuple[str, ...]
+    """The user's own script and its words, cut off."""
+
+
+def resolve(
+    words: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    device_count: int,
+    torch_build: Interpreter | None,
+    cwd: Path,
+) -> Resolved:
+    """Return what the words after ``--`` would start here; without words, what ``accelerate launch`` would.
+
+    Args:
+        words: what the user typed after ``--``; may be empty.
+        environment: the variables the launch will see.
+        device_count: devices that the machine shows to the launch.
+        torch_build: the torch that will run, ``None`` where it is not known.
+        cwd: the working directory.
+
+    Raises:
+        UsageError: there is no launcher in the words, or it would refuse them.
+    """
+    chosen_by = _chooser(words, environment, device_count)
+    by_doctor = chosen_by == "doctor"
+    command = split(DOCTOR_FLAGS if by_doctor else words, environment)._replace(by_doctor=by_doctor)
+    added = {name: value for name, value in command.assigned.items() if value is not None}
+    if by_doctor:
+        added["ACCELERATE_USE_CPU"] = "1"
+    seen = {n: v for n, v in {**environment, **command.assigned, **added}.items() if v is not None}
+    machine = Machine(seen, Path(cwd), device_count if _sees_devices(torch_build) else 0)
+    resolution = _rules(command, machine)
+    started = (*command.wrapper, *_start(command))
+    launch = _launch(command, resolution, machine, chosen_by, started)
+    return Resolved(launch, started, "--module" if command.launcher == "deepspeed" else "-m", added, command.script)
+
+
+def _chooser(words: Sequence[str], environment: Mapping[str, str], device_count: int) -> str:
+    if words or default_path(environment).is_file():
+        return "user"
+    return "accelerate" if device_count else "doctor"
+
+
+def _sees_devices(build: Interpreter | None) -> bool:
+    """Return whether this torch can use devices at all."""
+    return build is None or build.torch_cuda is not None or "rocm" in (build.torch_version or "")
+
+
+def _rules(command: Command, machine: Machine) -> Resolution:
+    if command.launcher == "accelerate":
+        return resolve_accelerate(command, machine)
+    if command.launcher == "torchrun":
+        return resolve_torchrun(command, machine)
+    if command.launcher == "deepspeed":
+        if importlib.util.find_spec("deepspeed") is None:
+            raise UsageError(f"deepspeed is not installed for {sys.executable}: the launch would not start")
+        return resolve_deepspeed(command, machine)
+    return resolve_python(machine)
+
+
+def _start(command: Command) -> tuple[str, ...]:
+    """Return the launcher as an argv, without the flags that say how the script is started."""
+    if command.launcher == "python":
+        return (sys.executable, *command.flags)
+    program = {"accelerate": ACCELERATE, "torchrun": TORCH_LAUNCH, "deepspeed": DEEPSPEED}[command.launcher]
+    every = {s: flag.name for flag in program.flags for s in spellings(program, flag)}
+    kept = tuple(word for word in command.flags if not _replaced(word, every, abbreviates=program.abbreviates))
+    extra = ("--no_local_rank",) if command.launcher == "deepspeed" else ()
+    return (sys.executable, *_MODULES[command.launcher], *kept, *extra)
+
+
+def _replaced(word: str, every: Mapping[str, str], *, abbreviates: bool) -> bool:
+    if word in every:
+        return every[word] in _REPLACED
+    means = {name for spelled, name in every.items() if spelled.startswith(word)}
+    return abbreviates and word.startswith("--") and len(means) == 1 and means <= _REPLACED
+
+
+def _launch(
+    command: Command, resolution: Resolution, machine: Machine, chosen_by: str, started: tuple[str, ...]
+) -> Launch:
+    ledger = resolution.ledger
+    strategy = _strategy(command, ledger, machine)
+    names = dict.fromkeys((*_CORE, *(n for n in ledger.names() if _told(ledger, n, strategy))))
+    settings = {name: ledger.setting(name) for name in names if name in ledger.names()}
+    return Launch(
+        launcher=command.launcher,
+        argv=started,
+        settings=settings,
+        config_files=tuple(config.file for config in resolution.configs),
+        chosen_by=chosen_by,
+        asked_processes=resolution.per_machine,
+        strategy=strategy,
+        refusals=resolution.refusals,
+        devices_seen=machine.devices,
+    )
+
+
+def _told(ledger: Ledger, name: str, strategy: str) -> bool:
+    """Return whether a setting is worth telling: somebody named it, or the strategy reads it."""
+    section = _SECTION_OF.get(strategy)
+    return bool(ledger.setting(name).candidates) or (section is not None and name.startswith(section))
+
+
+def _strategy(command: Command, ledger: Ledger, machine: Machine) -> str:
+    path = launcher_path(ledger) if command.launcher == "accelerate" else command.launcher
+    if path == "simple" or (path == "python" and ledger.number("num_processes") == 1):
+        return "NONE"
+    if path in ("use_fsdp", "use_deepspeed", "use_megatron_lm"):
+        return path.removeprefix("use_").upper()
+    for name in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
+        if machine.environment.get(f"ACCELERATE_USE_{name}", "false").lower() in ("true", "1"):
+            return name
+    return "XLA" if path == "tpu" else "DEEPSPEED" if path == "deepspeed" else "DDP"
