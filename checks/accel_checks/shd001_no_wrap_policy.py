@@ -32,7 +32,7 @@ def _no_size(launch: Launch) -> bool:
 def _finding(launch: Launch, setting: str, seen: str) -> Finding:
     source = launch.source(setting)
     return Finding(
-        message=f"FSDP has {seen} ({source}): one unit holds the whole model, so every rank gathers all parameters at once",
+        message=f"FSDP has {seen} ({source}): one unit holds the whole model, and every rank gathers all of it at once",
         severity=Severity.WARNING,
         seen=seen,
         wanted=f"{POLICY}: TRANSFORMER_BASED_WRAP with the class of one layer, or SIZE_BASED_WRAP with a size",
@@ -46,8 +46,8 @@ CHECK = Check(
     name="no-wrap-policy",
     invariant=Invariant.FITS,
     title="FSDP has no wrap policy: one unit holds the whole model",
-    why="Sharding saves memory only between units. With one unit, each forward gathers the full model on every rank, and "
-    "nothing overlaps.",
+    why="Sharding saves memory only between units. With one unit, each forward gathers the full model on every rank, "
+    "and nothing overlaps.",
     fix=f"set {POLICY}: TRANSFORMER_BASED_WRAP and {CLASSES} to the class of the model's repeated layer",
     judges=(Judge(needs=("launch",), judge=judge),),
 )

@@ -1,8 +1,8 @@
 """SHD001 judged on literal launches."""
 
 import msgspec
-from accel_checks.shd001_no_wrap_policy import CHECK
 
+from accel_checks.shd001_no_wrap_policy import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.diagnose import Outcome
 from accel_doctor.evidence import Evidence, Setting, Value

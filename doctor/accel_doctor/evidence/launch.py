@@ -35,6 +35,8 @@ class ConfigKey(Record, frozen=True, kw_only=True):
     known: bool = True
     expected: str = ""
     """The values or type this key takes; empty when the value fits."""
+    note: str = ""
+    """What an unknown key may be: one of another version, misplaced or misspelt."""
 
 
 class ConfigFile(Record, frozen=True, kw_only=True):
