@@ -41,6 +41,7 @@ _CONFIG_DEFAULTS: dict[str, Value] = {
     "use_cpu": False,
     "debug": False,
 }
+_UNASKED: dict[str, Value] = {"num_machines": 1, "mixed_precision": "no", "dynamo_backend": "no", "debug": False}
 _HANDLED_APART = frozenset({"compute_environment", "mixed_precision", "distributed_type", "fp16", "dynamo_backend"})
 _DEFAULT_WINS = "accelerate takes this key from its flag only: the flag's default stands"
 
@@ -221,7 +222,7 @@ def _fill_defaults(ledger: Ledger, devices: int) -> None:
         ledger.put("num_processes", devices, "default")
     if not ledger.value("multi_gpu") and (ledger.number("num_processes") or 0) > 1 and devices > 1:
         ledger.put("multi_gpu", value=True, source="default")
-    for name, value in {"num_machines": 1, "mixed_precision": "no", "dynamo_backend": "no", "debug": False}.items():
+    for name, value in _UNASKED.items():
         if ledger.value(name) is None:
             ledger.put(name, value, "default")
     ledger.put("use_cpu", ledger.value("cpu"), ledger.source("cpu"))

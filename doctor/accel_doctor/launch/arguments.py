@@ -6,10 +6,11 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from accel_doctor.errors import UsageError
 from accel_doctor.evidence import Value
+from accel_doctor.launch.files import plain
 from accel_doctor.launch.flags import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN, Flag, Program
 
 KNOWN = "accelerate launch, torchrun, deepspeed and python (each also as python -m …)"
@@ -41,8 +42,6 @@ class Given(NamedTuple):
 
     name: str
     value: Value
-    words: tuple[str, ...]
-    """As it was typed."""
 
 
 class Command(NamedTuple):
@@ -197,8 +196,8 @@ class _Note(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        value = self.const if self.nargs == 0 else values
-        namespace.given.append(Given(self.dest, value, (option_string or "",)))
+        value: Value = self.const if self.nargs == 0 else plain(values)
+        namespace.given.append(Given(self.dest, value))
 
 
 def parse(program: Program, words: Sequence[str]) -> tuple[tuple[Given, ...], int]:
@@ -233,7 +232,7 @@ def spellings(program: Program, flag: Flag) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *also)))
 
 
-def _options(flag: Flag) -> dict[str, object]:
+def _options(flag: Flag) -> dict[str, Any]:
     if flag.kind in ("switch", "off"):
         return {"nargs": 0, "const": flag.kind == "switch", "default": argparse.SUPPRESS}
     convert = {"int": int, "float": float, "bool": bool}.get(flag.kind, str)

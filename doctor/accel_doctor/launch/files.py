@@ -96,8 +96,7 @@ def _bound(text: str) -> None:
     for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH or count > MAX_VALUES:
-            line = event.start_mark.line + 1
-            raise UnreadableError(f"is nested deeper than {MAX_DEPTH} or holds over {MAX_VALUES} values", line)
+            raise UnreadableError(f"is nested deeper than {MAX_DEPTH} or holds over {MAX_VALUES} values", _line(event))
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
@@ -107,20 +106,24 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
         below = [n for pair in node.value for n in pair] if isinstance(node, yaml.MappingNode) else node.value
         sizes[id(node)] = 1 + sum(_size(n, sizes) for n in below if isinstance(n, yaml.Node))
     if sizes[id(node)] > MAX_VALUES:
-        raise UnreadableError("has aliases that come to too many values or never end", node.start_mark.line + 1)
+        raise UnreadableError("has aliases that come to too many values or never end", _line(node))
     return sizes[id(node)]
+
+
+def _line(node: yaml.Node | yaml.Event) -> int | None:
+    return node.start_mark.line + 1 if node.start_mark else None
 
 
 def _walk(loader: yaml.SafeLoader, node: yaml.MappingNode, above: tuple[str, ...]) -> Iterator[Entry]:
     for key, value in node.value:
-        path, line = (*above, str(key.value)), key.start_mark.line + 1
+        path, line = (*above, str(key.value)), _line(key)
         if isinstance(value, yaml.MappingNode) and value.value and value.tag == "tag:yaml.org,2002:map":
             yield from _walk(loader, value, path)
         else:
             yield Entry(path, plain(_construct(loader, value, line)), line)
 
 
-def _construct(loader: yaml.SafeLoader, node: yaml.Node, line: int) -> object:
+def _construct(loader: yaml.SafeLoader, node: yaml.Node, line: int | None) -> object:
     try:
         return loader.construct_object(node, deep=True)
     except _BAD_SCALAR as error:

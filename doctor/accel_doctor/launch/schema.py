@@ -85,7 +85,7 @@ _BY_NAME: Mapping[str, Kind] = {
     "fsdp_auto_wrap_policy": _one_of("TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"),
     "fsdp_backward_prefetch": _one_of("BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH", "1", "2", types=_TEXT_OR_NUMBER),
     "fsdp_state_dict_type": _one_of(
-        "FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT", 1, 2, 3, "1", "2", "3"
+        "FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT", *_NUMBERED[:3], types=_TEXT_OR_NUMBER
     ),
     "fsdp_ignored_modules": TEXT,
     "zero_stage": _one_of("0", "1", "2", "3", types=_TEXT_OR_NUMBER),
