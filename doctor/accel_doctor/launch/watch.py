@@ -16,7 +16,7 @@ from accel_doctor.launch.process import LaunchedProcess, read_environment
 from accel_doctor.progress import Progress, RankProgress
 
 LOOK_S = 0.1
-STOPPED_STATES = frozenset("TtD")
+STOPPED_STATES = ("T", "t", "D")
 
 
 class Patience(NamedTuple):
@@ -74,7 +74,7 @@ class RankWatch:
         if self.now != before:
             self._moved_at = at
         self.state = process_state(self.pid)
-        self._stopped_since = (self._stopped_since or at) if self.state in STOPPED_STATES and self.state else None
+        self._stopped_since = (self._stopped_since or at) if self.state in STOPPED_STATES else None
         self._gone_since = (self._gone_since or at) if self.state in ("", "Z") else None
         self.silent_for_s = _age_s(self.path)
 
@@ -109,6 +109,16 @@ class RankWatch:
     def finished(self) -> bool:
         """Return whether it said that it ended."""
         return self.phase == "end"
+
+    def word(self, at: float) -> str:
+        """Return its state in a word."""
+        if self.finished():
+            return "done"
+        if self.state in STOPPED_STATES and self.stopped_for(at) > LOOK_S:
+            return "stopped"
+        if self.gone_for(at):
+            return "gone"
+        return "waiting" if self.waiting else "running"
 
     def record(self, at: float, judged: str) -> Watch:
         """Return what was seen, as evidence."""
@@ -243,14 +253,12 @@ class Supervisor:
         return missing or [r for r in live if r.now and r.now.count == behind]
 
     def _progress(self, at: float) -> Progress:
-        ranks = tuple(RankProgress(name=r.name, phase=r.phase, state=r.state) for r in self._ranks.values())
+        ranks = tuple(RankProgress(name=r.name, phase=r.phase, state=r.word(at)) for r in self._ranks.values())
         return Progress(stage=self._stage(), elapsed_s=at - self._started, ranks=ranks, asked=self._asked)
 
     def _stage(self) -> str:
-        if not self._ranks:
-            return "the launcher starts"
-        phases = {r.phase for r in self._ranks.values()}
-        return "ranks join" if phases <= {"start", "import", "join"} else "probes run"
+        joining = all(r.phase in ("start", "import", "join") for r in self._ranks.values())
+        return "launching" if joining else "probing"
 
 
 def process_state(pid: int) -> str:

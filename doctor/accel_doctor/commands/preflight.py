@@ -1,0 +1,80 @@
+"""``accel-doctor preflight``: examine this machine's distributed set-up on real ranks."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accel_doctor.commands.options import ExamCommand, ExamContext, exam_options, pass_exam, sources
+from accel_doctor.commands.output import plan_report
+from accel_doctor.errors import DoctorError
+from accel_doctor.evidence import Asked, Evidence
+from accel_doctor.evidence.file import write_evidence
+from accel_doctor.exams.preflight import Request, examine
+from accel_doctor.interrupts import Interrupts
+from accel_doctor.reports.live import open_display
+from accel_doctor.run_directory import make_run_directory
+from accel_doctor.streams import say
+
+LEAST_DEADLINE_S = 9.0
+"""Less leaves no time to launch, stop and report."""
+
+
+@click.command(cls=ExamCommand)
+@click.option("--batch-size", type=click.IntRange(1), help="Rows a rank and micro-batch, as your script has it.")
+@click.option("--gradient-accumulation-steps", type=click.IntRange(1), help="As your script has it.")
+@click.option("--expect-batch-size", type=click.IntRange(1), help="The effective batch that you expect.")
+@click.option("--min-bus-bandwidth", type=click.FloatRange(0, min_open=True), metavar="GB/S", help="All-reduce busbw.")
+@click.option("--deadline", type=click.FloatRange(LEAST_DEADLINE_S), default=120.0, show_default=True, metavar="S")
+@click.option(
+    "--run-dir", type=click.Path(path_type=Path), help="Where evidence goes; default .accel-doctor/<UTC>-<pid>/."
+)
+@exam_options
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- LAUNCH]")
+@pass_exam
+def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, deadline: float, **_: Any) -> int:  # noqa: ANN401
+    """Launch probe ranks as ``accelerate launch`` would here, and judge what they and this machine show.
+
+    LAUNCH is what you would type: flags of accelerate launch, or a whole command (accelerate launch, torchrun,
+    deepspeed …) whose launcher part is taken. Without it the default config or accelerate's own defaults decide; with
+    no device, no config and no flag, two gloo ranks on CPU.
+    """
+    plan = plan_report(ctx)
+    cwd = Path.cwd()
+    with Interrupts() as interrupts, open_display(plain=_plain()) as display:
+        request = Request(
+            words=words,
+            asked=_asked(ctx),
+            run_dir=make_run_directory(run_dir, cwd),
+            cwd=cwd,
+            deadline_s=deadline,
+            show=display.show,
+            interrupts=interrupts,
+        )
+        evidence = examine(request)
+        _keep(request.run_dir, evidence)
+    return plan.finish(evidence)
+
+
+def _keep(run_dir: Path, evidence: Evidence) -> None:
+    try:
+        write_evidence(run_dir, evidence)
+    except DoctorError as error:
+        say(f"accel-doctor: {error}; the report stands, and cannot be made again")
+
+
+def _plain() -> bool:
+    return bool(os.environ.get("CI")) or not sys.stderr.isatty()
+
+
+def _asked(ctx: ExamContext) -> Asked:
+    given = ctx.params
+    return Asked(
+        batch_size=given["batch_size"],
+        gradient_accumulation_steps=given["gradient_accumulation_steps"],
+        expect_batch_size=given["expect_batch_size"],
+        min_bus_bandwidth_gb_s=given["min_bus_bandwidth"],
+        sources=sources(ctx),
+    )

@@ -1,0 +1,138 @@
+"""A preflight always ends: with the right name on the screen, the evidence gathered before, and no process left."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from launches import Exam, Started, alive, examine, in_phase, send
+
+pytestmark = pytest.mark.ranks
+
+
+def clean(exam: Exam) -> None:
+    assert alive(exam.run_dir) == []
+    assert exam.evidence.ending is not None
+    assert exam.evidence.ending.left_over == ()
+
+
+@pytest.mark.parametrize(
+    "phase", ["sweep", pytest.param("import", marks=pytest.mark.slow), pytest.param("data", marks=pytest.mark.slow)]
+)
+def test_a_killed_rank_is_named(tmp_path: Path, phase: str) -> None:
+    started = Started(tmp_path)
+    started.when(in_phase(1, phase), send(signal.SIGKILL))
+    exam = started.result()
+    assert (exam.exit_code, exam.report["verdict"]) == (1, "failed")
+    (finding,) = exam.findings("RNK001")
+    assert finding["ranks"] == [1]
+    assert "signal 9 (SIGKILL)" in finding["message"]
+    clean(exam)
+
+
+@pytest.mark.parametrize("phase", ["sweep", pytest.param("import", marks=pytest.mark.slow)])
+def test_a_frozen_rank_is_on_the_screen_within_15_s(tmp_path: Path, phase: str) -> None:
+    frozen_at: list[float] = []
+    started = Started(tmp_path)
+
+    def freeze(rank: object) -> None:
+        send(signal.SIGSTOP)(rank)  # type: ignore[arg-type]
+        frozen_at.append(time.monotonic())
+
+    started.when(in_phase(1, phase), freeze)
+    exam = started.result()
+    assert time.monotonic() - frozen_at[0] < 15
+    assert exam.exit_code == 1
+    (finding,) = exam.findings("RNK005")
+    assert finding["ranks"] == [1]
+    assert exam.outcome("RNK001") != "failed"
+    clean(exam)
+
+
+def test_the_evidence_gathered_before_a_death_is_kept_and_judged(tmp_path: Path) -> None:
+    started = Started(tmp_path)
+    started.when(in_phase(0, "sweep"), send(signal.SIGKILL))
+    exam = started.result()
+    assert [r.data is not None for r in exam.evidence.world] == [True, True]
+    assert exam.outcome("LCH003") == "passed"
+    assert exam.outcome("GRD004") == "passed"
+
+
+def test_a_rank_that_dies_at_import_gives_its_own_error(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        "import os, sys\nif os.environ.get('RANK') == '1':\n    sys.modules['accelerate'] = None\n"
+    )
+    exam = examine(tmp_path, env={"PYTHONPATH": str(tmp_path / "site")})
+    assert exam.exit_code == 1
+    (finding,) = exam.findings("RNK001")
+    assert finding["ranks"] == [1]
+    assert "accelerate" in finding["message"]
+    clean(exam)
+
+
+def test_ctrl_c_gives_the_report_of_what_was_seen(tmp_path: Path) -> None:
+    started = Started(tmp_path)
+    started.when(in_phase(0, "sweep"), lambda _: started.process.send_signal(signal.SIGINT))
+    exam = started.result()
+    assert (exam.exit_code, exam.report["verdict"]) == (2, "incomplete")
+    assert exam.evidence.cut == "interrupt"
+    assert exam.outcome("LCH003") == "passed"
+    clean(exam)
+
+
+@pytest.mark.slow
+def test_ctrl_c_twice_only_ends_it_sooner(tmp_path: Path) -> None:
+    started = Started(tmp_path)
+
+    def interrupt(_: object) -> None:
+        started.process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        started.process.send_signal(signal.SIGINT)
+
+    started.when(in_phase(0, "import"), interrupt)
+    exam = started.result()
+    assert exam.exit_code == 2
+    clean(exam)
+
+
+def test_the_deadline_cuts_the_exam_and_says_so(tmp_path: Path) -> None:
+    exam = examine(tmp_path, options=("--deadline", "9.5"))
+    assert (exam.exit_code, exam.report["verdict"]) == (2, "incomplete")
+    assert exam.evidence.cut == "deadline"
+    clean(exam)
+
+
+def test_when_the_doctor_itself_is_killed_the_ranks_end_themselves(tmp_path: Path) -> None:
+    started = Started(tmp_path)
+    started.when(in_phase(0, "import"), lambda _: started.process.kill())
+    started.process.wait(60)
+    deadline = time.monotonic() + 30
+    while alive(started.run_dir) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert alive(started.run_dir) == []
+    started.result()
+
+
+def test_a_read_only_run_directory_is_refused_before_anything_is_launched(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file where a directory should be")
+    exam = examine(tmp_path)
+    assert exam.exit_code == 2
+    assert "run directory" in exam.stderr
+    assert alive(exam.run_dir) == []
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_refused_before_anything_is_launched(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", tmp_path / "run"], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        exam = examine(tmp_path)
+    finally:
+        subprocess.run(["umount", tmp_path / "run"], check=True)
+    assert exam.exit_code == 2
+    assert "No space left on device" in exam.stderr
