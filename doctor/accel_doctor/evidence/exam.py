@@ -7,13 +7,14 @@ from accel_doctor.evidence.device import Devices
 from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import Host
 from accel_doctor.evidence.launch import Ending, Launch
+from accel_doctor.evidence.plan import WrapClass, WrapPlan
 from accel_doctor.evidence.rank import Rank
 
 SCHEMA_VERSION = 1
 """Version of ``evidence.json``; readers take this one and the one before."""
 
 EXAM_SUBJECTS: dict[str, frozenset[str]] = {
-    "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "storage"}),
+    "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "wrap_classes", "storage"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
 
@@ -59,6 +60,10 @@ class Evidence(Record, frozen=True, kw_only=True):
     """``None`` when nothing was launched, empty when no rank was ever seen."""
     storage: Folder | None = None
     """The checkpoint directory as it answered before the launch."""
+    plan: WrapPlan | None = None
+    """``None`` without a model, without FSDP, or where the model could not be built."""
+    wrap_classes: tuple[WrapClass, ...] | None = None
+    """The classes that the launch wants wrapped, where no model was given."""
     ending: Ending | None = None
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
