@@ -20,6 +20,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if culprits:
         yield _death(culprits, [r for r in dead if r not in culprits])
     elif missing := _missing(evidence):
+        if ending.stopped_by == "interrupt":
+            raise NotApplicable(f"the exam was interrupted before {missing} of its ranks had come")
         yield _absence(evidence, ending, missing)
 
 

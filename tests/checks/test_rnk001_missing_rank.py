@@ -46,6 +46,16 @@ def test_one_rank_of_two_is_missing_at_the_deadline() -> None:
     assert finding.ranks == (1,)
 
 
+def test_an_interrupt_accuses_nobody_and_acquits_nobody() -> None:
+    result = outcome(
+        CHECK, healthy_run(ranks=(healthy_rank(0),), ending=Ending(stopped_by="interrupt"), cut="interrupt")
+    )
+    assert (result.outcome.value, result.reason) == (
+        "skipped",
+        "the exam was interrupted before 1 of its ranks had come",
+    )
+
+
 def test_fewer_processes_than_asked_in_a_launch_that_ended_well_is_another_fault() -> None:
     assert findings(CHECK, healthy_run(ranks=(healthy_rank(0),))) == ()
 
