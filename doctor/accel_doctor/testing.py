@@ -159,6 +159,11 @@ def sick_rank(number: int = 1, **changes: object) -> Evidence:
     return healthy_run(ranks=ranks)
 
 
+def changed(rank: Rank, part: str, **changes: object) -> Rank:
+    """Return a rank with some fields of one of its records (``data``, ``group`` …) replaced."""
+    return msgspec.structs.replace(rank, **{part: msgspec.structs.replace(getattr(rank, part), **changes)})
+
+
 def findings(check: Check, evidence: Evidence) -> tuple[Finding, ...]:
     """Return what a check finds in evidence; fails when its judge is broken."""
     result = outcome(check, evidence)

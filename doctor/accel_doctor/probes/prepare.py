@@ -12,8 +12,9 @@ from accel_doctor.evidence import ProbeOptions
 from accel_doctor.probes.seat import Prepared, Seat
 
 WIDTH = 16
-STEPS = 2
-"""Optimizer steps that one epoch of the loader holds."""
+LEAST_STEPS = 2
+LEAST_BATCHES = 8
+"""Of one epoch and rank: enough that ranks which draw by chance do not look as if they shared the data."""
 LEARNING_RATE = 0.5
 """A power of two: the product with a gradient is exact, so processors that fuse the addition and those that do not
 get the same parameters."""
@@ -55,8 +56,9 @@ def features_of(indices: torch.Tensor) -> torch.Tensor:
 
 def dataset_length(options: ProbeOptions, world_size: int) -> int:
     """Return a length one batch short of even, so that what happens at the end of an epoch shows."""
-    batches = STEPS * world_size * options.gradient_accumulation_steps
-    return options.batch_size * (batches - (world_size > 1))
+    accumulation = options.gradient_accumulation_steps
+    steps = max(LEAST_STEPS, -(-LEAST_BATCHES // accumulation))
+    return options.batch_size * (steps * world_size * accumulation - (world_size > 1))
 
 
 def probe(seat: Seat) -> None:

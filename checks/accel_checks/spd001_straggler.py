@@ -1,0 +1,86 @@
+"""SPD001: a rank's own work is slower than its peers'."""
+
+from collections.abc import Iterator
+from statistics import median
+from typing import NamedTuple
+
+from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
+from accel_doctor.evidence import ComputeProbe, Evidence, Rank
+
+WARN_RATIO = Threshold(
+    "SPD001.warn_ratio", 1.2, "on devices, own time between collectives repeats within a few per cent"
+)
+FAIL_RATIO = Threshold("SPD001.fail_ratio", 1.5, "a third of every peer's time is spent waiting")
+CPU_RATIO = Threshold("SPD001.cpu_warn_ratio", 2.5, "on CPUs that others use too, only a lasting factor means anything")
+
+
+class Pace(NamedTuple):
+    """How long one rank's own share of a step takes; waiting for peers is not in it."""
+
+    rank: Rank
+    typical_ms: float
+    best_ms: float
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """Compare each rank's own time with the median of its peers."""
+    paces = [_pace(r, r.compute) for r in evidence.world if r.compute]
+    if len(paces) < 2:
+        raise NotApplicable("one rank has no peers to be slower than")
+    on_cpu = any(r.compute.device.startswith("cpu") for r in evidence.world if r.compute)
+    for pace in paces:
+        peers_ms = median(p.typical_ms for p in paces if p is not pace)
+        severity = _on_cpu(evidence, pace, peers_ms) if on_cpu else _on_device(evidence, pace, peers_ms)
+        if severity is not None:
+            yield _finding(pace, peers_ms, severity)
+
+
+def _pace(rank: Rank, compute: ComputeProbe) -> Pace:
+    own_ms = compute.arrival_ms or (compute.median_ms,)
+    return Pace(rank, typical_ms=median(own_ms), best_ms=min(compute.best_ms, *own_ms))
+
+
+def _on_cpu(evidence: Evidence, pace: Pace, peers_ms: float) -> Severity | None:
+    """Return a warning when even the rank's best moment is far behind what is usual for its peers."""
+    return Severity.WARNING if pace.best_ms > CPU_RATIO.of(evidence) * peers_ms else None
+
+
+def _on_device(evidence: Evidence, pace: Pace, peers_ms: float) -> Severity | None:
+    ratio = pace.typical_ms / peers_ms
+    if ratio < WARN_RATIO.of(evidence):
+        return None
+    return Severity.ERROR if ratio >= FAIL_RATIO.of(evidence) else Severity.WARNING
+
+
+def _finding(pace: Pace, peers_ms: float, severity: Severity) -> Finding:
+    rank = pace.rank
+    alone = rank.compute.median_ms if rank.compute else pace.typical_ms
+    return Finding(
+        message=f"{rank.name} on {rank.host} needs {pace.typical_ms:.3g} ms for its own part of a step, "
+        f"{pace.typical_ms / peers_ms:.1f} times the {peers_ms:.3g} ms of its peers",
+        severity=severity,
+        seen=f"{pace.typical_ms:.3g} ms between collectives, {pace.best_ms:.3g} ms at best",
+        wanted=f"about {peers_ms:.3g} ms, as its peers",
+        ranks=ranks_of([rank]),
+        host=rank.host,
+        values={
+            "own_ms": pace.typical_ms,
+            "best_ms": pace.best_ms,
+            "peers_ms": peers_ms,
+            "ratio": pace.typical_ms / peers_ms,
+        },
+        evidence=(f"its compute timed alone takes {alone:.3g} ms",),
+    )
+
+
+CHECK = Check(
+    id="SPD001",
+    name="straggler",
+    invariant=Invariant.BALANCED,
+    title="A rank's own work is slower than its peers'",
+    why="Every collective waits for the last rank to arrive: the whole world trains at that rank's pace.",
+    fix="look at what else runs on that rank's cores or device, at its clocks, and at its CPU binding",
+    judges=(Judge(needs=("ranks.compute",), judge=judge),),
+    consequence_of=("GPU009", "GPU004", "GPU008", "GPU011", "RNK005"),
+    thresholds=(WARN_RATIO, FAIL_RATIO, CPU_RATIO),
+)
