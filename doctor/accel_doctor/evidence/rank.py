@@ -140,7 +140,7 @@ class RoundTrip(Record, frozen=True, kw_only=True):
     """A state saved by the real ``save_state``, loaded into fresh objects and compared on this rank."""
 
     compared: tuple[str, ...]
-    """``model``, ``optimizer``, ``scheduler``, ``random`` (the next draws), ``order`` (the next epoch's samples)."""
+    """``model``, ``optimizer``, ``scheduler``, ``random`` (the next draws of Python, NumPy and torch)."""
     lost: tuple[str, ...] = ()
     """Those that came back different."""
     error: str = ""
