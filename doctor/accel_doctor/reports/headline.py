@@ -1,0 +1,132 @@
+"""The report's first lines: what was examined, as which launch, and where each value came from."""
+
+from collections import Counter
+
+from accel_doctor.evidence import Asked, Devices, Evidence, Launch, Setting, Value
+from accel_doctor.reports.layout import DIM, Page, at_home, counted
+from accel_doctor.reports.summary import Seen
+
+SHAPING = ("num_processes", "num_machines", "distributed_type", "mixed_precision")
+"""The settings that the launch line speaks of."""
+EXPECTED = ("batch_size", "gradient_accumulation_steps", "expect_batch_size", "min_bus_bandwidth_gb_s")
+MAX_LOST = 4
+
+
+def headline(page: Page, seen: Seen) -> None:
+    """Add ``ws1 · 2 x RTX 4090 · torch 2.13+cu128 · accelerate 1.15.0``."""
+    parts = [_hosts(seen), _devices(seen.evidence), _version(seen, "torch"), _version(seen, "accelerate")]
+    page.line("", " · ".join(part for part in parts if part))
+
+
+def _hosts(seen: Seen) -> str:
+    names = dict.fromkeys([*(h.name for h in seen.evidence.hosts or ()), *(r.host for r in seen.ranks)])
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} hosts"
+
+
+def _devices(evidence: Evidence) -> str:
+    devices = evidence.devices
+    if devices is None:
+        return "devices not read"
+    if not devices.devices:
+        return _uncounted(devices)
+    models = Counter(_model(d.name) for d in devices.devices if d.visible)
+    hidden = sum(not d.visible for d in devices.devices)
+    shown = [f"{number} x {model}" for model, number in models.items()]
+    return " + ".join([*shown, f"{hidden} hidden"] if hidden else shown)
+
+
+def _uncounted(devices: Devices) -> str:
+    place, number = max(devices.counts.items(), key=lambda item: item[1], default=("", 0))
+    return f"{counted(number, 'device')} by {place}, none readable" if number else "no GPU"
+
+
+def _model(name: str) -> str:
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ") or "device without a name"
+
+
+def _version(seen: Seen, package: str) -> str:
+    versions = {v for r in seen.ranks if (v := r.versions.get(package))}
+    if not versions:
+        interpreters = [h.interpreter for h in seen.evidence.hosts or () if h.interpreter]
+        versions = {v for i in interpreters if (v := getattr(i, f"{package}_version"))}
+    return f"{package} {' / '.join(sorted(versions))}" if versions else ""
+
+
+def launch_lines(page: Page, evidence: Evidence, *, verbose: bool) -> None:
+    """Add the launch in force, and the values that were set and do not reach the ranks."""
+    launch = evidence.launch
+    if launch is None:
+        page.line("launch  ", f"not read: {evidence.absent.get('launch') or 'no evidence of it'}", DIM)
+        return
+    page.line("launch  ", f"{described(launch)}   {_sources(launch)}", DIM)
+    if verbose:
+        _every_setting(page, launch)
+    else:
+        _lost(page, launch)
+
+
+def described(launch: Launch) -> str:
+    """Return ``8 processes on 2 machines, FSDP, bf16``."""
+    total, machines = launch.value("num_processes"), launch.value("num_machines")
+    processes = total if isinstance(total, int) else launch.asked_processes
+    parts = [
+        f"{processes} process{'es' if processes > 1 else ''}" if processes else "accelerate's own number of processes"
+    ]
+    parts[0] += f" on {machines} machines" if isinstance(machines, int) and machines > 1 else ""
+    parts += [] if launch.strategy == "NONE" else [launch.strategy]
+    precision = launch.value("mixed_precision")
+    return ", ".join([*parts, *([precision] if isinstance(precision, str) and precision != "no" else [])])
+
+
+def asked_line(page: Page, asked: Asked) -> None:
+    """Add what the user expects, and where each number was said."""
+    values = {field: value for field in EXPECTED if (value := getattr(asked, field)) is not None}
+    said = [
+        f"{_option(field)} {value} ({asked.sources.get(_option(field), 'given')})" for field, value in values.items()
+    ]
+    said += [f"{key} {value:g} (settings)" for key, value in asked.thresholds.items()]
+    if said:
+        page.line("asked   ", " · ".join(said), DIM)
+
+
+def _option(field: str) -> str:
+    return field.removesuffix("_gb_s")
+
+
+def _sources(launch: Launch) -> str:
+    if launch.chosen_by == "doctor":
+        return "chosen by accel-doctor: no device, no config, no flag"
+    sources = dict.fromkeys(source_of(launch.settings[name]) for name in SHAPING if name in launch.settings)
+    stated = [source for source in sources if source != "default"]
+    return " + ".join(stated) or "accelerate's defaults"
+
+
+def source_of(setting: Setting) -> str:
+    """Return where a setting came from, a file without its line."""
+    path, _, line = setting.source.rpartition(":")
+    return at_home(path) if line.isdigit() and path else at_home(setting.source)
+
+
+def _lost(page: Page, launch: Launch) -> None:
+    lost = {name: s for name, s in launch.settings.items() if not s.reaches_ranks}
+    for name, setting in list(lost.items())[:MAX_LOST]:
+        page.line("        ", f"does not reach the ranks: {_stated(name, setting)}", hang=10)
+    if len(lost) > MAX_LOST:
+        page.line("        ", f"nor do {len(lost) - MAX_LOST} more (-v)")
+
+
+def _stated(name: str, setting: Setting) -> str:
+    return f"{name} = {shown(setting.value)} ({at_home(setting.source)}){': ' if setting.note else ''}{setting.note}"
+
+
+def shown(value: Value) -> str:
+    """Return a value as a config file writes it."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _every_setting(page: Page, launch: Launch) -> None:
+    for name, setting in sorted(launch.settings.items()):
+        lost = "" if setting.reaches_ranks else "; does not reach the ranks"
+        page.line("        ", _stated(name, setting) + lost, hang=10)
