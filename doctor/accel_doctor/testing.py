@@ -6,21 +6,26 @@ from accel_doctor import __version__
 from accel_doctor.check import Check, Finding
 from accel_doctor.diagnose import Result, examine
 from accel_doctor.evidence import (
+    Asked,
     Checksum,
     ComputeProbe,
     DataProbe,
     Devices,
     Ending,
     Evidence,
+    Folder,
     Group,
     Guards,
     Host,
     Interpreter,
     Launch,
     Limits,
+    NumaNode,
     Rank,
     RankEnd,
+    RoundTrip,
     Setting,
+    StorageProbe,
     SweepProbe,
     Timing,
     TrainingProbe,
@@ -43,6 +48,8 @@ def healthy_rank(rank: int = 0, world: int = 2) -> Rank:
         versions={"python": "3.11.7", "torch": "2.13.0+cpu", "accelerate": "1.15.0"},
         environment={"OMP_NUM_THREADS": "1"},
         executable="/venv/bin/python",
+        cpus=tuple(range(16)),
+        threads=1,
         group=Group(
             world_size=world,
             rank=rank,
@@ -91,7 +98,37 @@ def healthy_rank(rank: int = 0, world: int = 2) -> Rank:
         compute=ComputeProbe(
             device="cpu", work="matmul", best_ms=10.0, median_ms=10.5, repeats=5, arrival_ms=(10.0, 10.2, 10.1)
         ),
+        storage=StorageProbe(
+            path="/data/checkpoints",
+            file_system_id=42,
+            free_bytes=900 * GIB,
+            free_inodes=10**8,
+            written_bytes=2**28,
+            write_s=0.1,
+            fsync_s=0.4,
+            write_gb_s=2**28 / 0.5 / 1e9,
+            markers_seen=tuple(range(world)),
+            round_trip=RoundTrip(
+                compared=("model", "optimizer", "scheduler", "random"), save_s=0.1, load_s=0.1, checkpoint_bytes=9000
+            ),
+        ),
         end=RankEnd(how="finished", exit_code=0),
+    )
+
+
+def healthy_folder(name: str, path: str) -> Folder:
+    """Return a folder with room on a disk of its own."""
+    return Folder(
+        name=name,
+        path=path,
+        exists=True,
+        empty=False,
+        writable=True,
+        file_system="ext4",
+        network=False,
+        total_bytes=1000 * GIB,
+        free_bytes=900 * GIB,
+        free_inodes=10**8,
     )
 
 
@@ -102,11 +139,19 @@ def healthy_host() -> Host:
         kernel="6.1.0",
         cpus_total=16,
         cpus_affinity=16,
+        cpus=tuple(range(16)),
+        numa_nodes=(NumaNode(index=0, cpus=tuple(range(8))), NumaNode(index=1, cpus=tuple(range(8, 16)))),
         memory_total_bytes=64 * GIB,
         memory_available_bytes=50 * GIB,
         shm_total_bytes=32 * GIB,
         shm_free_bytes=32 * GIB,
         limits=Limits(open_files=1048576, processes=100000),
+        load_1m=0.5,
+        clock_s=100.0,
+        caches=(healthy_folder("HF_HOME", "/home/me/.cache/huggingface"), healthy_folder("TMPDIR", "/scratch/me")),
+        left_over=(),
+        job="Slurm job 4711",
+        job_end_s=100.0 + 86400,
         interpreter=Interpreter(
             executable="/venv/bin/python",
             version="3.11.7",
@@ -143,10 +188,12 @@ def healthy_run(**changes: object) -> Evidence:
         doctor_version=__version__,
         exam="preflight",
         started_s=100.0,
+        asked=Asked(checkpoint_bytes=GIB, checkpoint_interval_s=1800.0, checkpoint_keep=2),
         launch=healthy_launch(),
         hosts=(healthy_host(),),
         devices=Devices(counts={"pci": 0, "dev": 0}),
         ranks=(healthy_rank(0), healthy_rank(1)),
+        storage=healthy_folder("--checkpoint-dir", "/data/checkpoints"),
         ending=Ending(exit_code=0),
         absent={},
     )

@@ -103,7 +103,7 @@ def _round_trip(seat: Seat, folder: Path, seen: StorageProbe) -> StorageProbe:
         return msgspec.structs.replace(seen, why_no_round_trip="the ranks do not all write to one place")
     if seat.accelerator.distributed_type in SHARDED:
         kind = str(seat.accelerator.distributed_type.value)
-        return msgspec.structs.replace(seen, why_no_round_trip=f"{kind} saves shards, which this probe does not compare")
+        return msgspec.structs.replace(seen, why_no_round_trip=f"{kind} saves shards, which are not compared")
     trip: RoundTrip = round_trip(seat, folder / "state", lambda ok: _all(seat, ok=ok))
     return msgspec.structs.replace(seen, round_trip=trip)
 
