@@ -27,6 +27,17 @@ LEAST_DEADLINE_S = 9.0
 @click.option("--gradient-accumulation-steps", type=click.IntRange(1), help="As your script has it.")
 @click.option("--expect-batch-size", type=click.IntRange(1), help="The effective batch that you expect.")
 @click.option("--min-bus-bandwidth", type=click.FloatRange(0, min_open=True), metavar="GB/S", help="All-reduce busbw.")
+@click.option("--num-workers", type=click.IntRange(0), help="DataLoader workers a rank, as your script has it.")
+@click.option(
+    "--model", metavar="MODEL", help="module:function, file.py:function, config.json or its directory: FSDP units."
+)
+@click.option("--checkpoint-dir", metavar="DIR", help="Save, load, compare and time a checkpoint there.")
+@click.option(
+    "--checkpoint-size", type=click.FloatRange(0), metavar="GB", help="Of one checkpoint, all files together."
+)
+@click.option("--checkpoint-interval", type=click.FloatRange(0), metavar="S", help="Time between two checkpoints.")
+@click.option("--checkpoint-keep", type=click.IntRange(1), help="Checkpoints kept at once.")
+@click.option("--time-limit", type=click.FloatRange(0), metavar="S", help="Wall time the job is given.")
 @click.option("--deadline", type=click.FloatRange(LEAST_DEADLINE_S), default=120.0, show_default=True, metavar="S")
 @click.option(
     "--run-dir", type=click.Path(path_type=Path), help="Where evidence goes; default .accel-doctor/<UTC>-<pid>/."
@@ -47,6 +58,8 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, d
         request = Request(
             words=words,
             asked=_asked(ctx),
+            checkpoint_dir=ctx.params["checkpoint_dir"],
+            model=ctx.params["model"],
             run_dir=make_run_directory(run_dir, cwd),
             cwd=cwd,
             deadline_s=deadline,
@@ -76,5 +89,10 @@ def _asked(ctx: ExamContext) -> Asked:
         gradient_accumulation_steps=given["gradient_accumulation_steps"],
         expect_batch_size=given["expect_batch_size"],
         min_bus_bandwidth_gb_s=given["min_bus_bandwidth"],
+        num_workers=given["num_workers"],
+        checkpoint_bytes=None if given["checkpoint_size"] is None else int(given["checkpoint_size"] * 1e9),
+        checkpoint_interval_s=given["checkpoint_interval"],
+        checkpoint_keep=given["checkpoint_keep"],
+        time_limit_s=given["time_limit"],
         sources=sources(ctx),
     )

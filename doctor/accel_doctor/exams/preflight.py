@@ -11,7 +11,7 @@ import msgspec
 
 from accel_doctor import __version__
 from accel_doctor.background import Background
-from accel_doctor.evidence import Asked, Ending, Evidence, ProbeOptions, Rank
+from accel_doctor.evidence import Asked, Ending, Evidence, ProbeOptions, Rank, WrapPlan
 from accel_doctor.evidence.probe_options import PROBE_FILE
 from accel_doctor.evidence.rank_file import read_ranks
 from accel_doctor.interrupts import Interrupts
@@ -19,9 +19,11 @@ from accel_doctor.launch.endings import reconcile
 from accel_doctor.launch.process import LaunchedProcess
 from accel_doctor.launch.resolve import resolve
 from accel_doctor.launch.watch import Patience, Supervisor, Watched
+from accel_doctor.launch.wrap_plan import read_wrap_plan
 from accel_doctor.machine.devices import DeviceSampler, read_devices
 from accel_doctor.machine.host import read_host
 from accel_doctor.machine.interpreter import read_interpreter
+from accel_doctor.machine.storage import check_storage, clean_storage, is_usable
 from accel_doctor.progress import Progress
 
 REPORT_S = 8.0
@@ -41,6 +43,9 @@ class Request(NamedTuple):
     words: tuple[str, ...]
     """What the user typed after ``--``."""
     asked: Asked
+    checkpoint_dir: str | None
+    model: str | None
+    """What ``--model`` names; ``None`` leaves the wrap plan alone."""
     run_dir: Path
     cwd: Path
     deadline_s: float
@@ -74,6 +79,7 @@ class _Preflight:
         self.devices, self.no_devices = read_devices(self.environment)
         self.interpreter = read_interpreter(self.environment)
         self.host = Background(lambda: read_host(self.environment))
+        self.storage = check_storage(request.checkpoint_dir) if request.checkpoint_dir else None
         self.resolved = resolve(
             request.words,
             environment=self.environment,
@@ -81,6 +87,8 @@ class _Preflight:
             torch_build=self.interpreter,
             cwd=request.cwd,
         )
+        self.options = self._options()
+        self.plan = Background(self._read_plan)
 
     def examine(self) -> Evidence:
         unreadable = [f.path for f in self.resolved.launch.config_files if f.error]
@@ -92,20 +100,27 @@ class _Preflight:
         return sum(d.visible for d in self.devices.devices) if self.devices else 0
 
     def _run(self) -> Run:
-        self._write_options()
+        (self.request.run_dir / PROBE_FILE).write_bytes(msgspec.json.encode(self.options))
         sampler = DeviceSampler(self.devices) if self.devices and self._visible() else None
         if sampler:
             sampler.start()
         launched = self._start()
         watched, left = self._supervise(launched)
+        clean_storage(self.options)
         ranks = self._read_ranks(launched, watched)
         if sampler:
             self.devices = sampler.stop({r.pid: r for r in ranks})
         return Run(ranks, _ending(launched, watched, left))
 
-    def _write_options(self) -> None:
+    def _read_plan(self) -> tuple[WrapPlan | None, str]:
+        if self.request.model is None:
+            return None, "give --model"
+        timeout_s = self.request.deadline_s - REPORT_S
+        return read_wrap_plan(self.request.model, self.resolved.launch, cwd=self.request.cwd, timeout_s=timeout_s)
+
+    def _options(self) -> ProbeOptions:
         asked, on_devices = self.request.asked, bool(self._visible() and self.interpreter.torch_cuda)
-        options = ProbeOptions(
+        return ProbeOptions(
             batch_size=asked.batch_size or 2,
             gradient_accumulation_steps=asked.gradient_accumulation_steps or 1,
             busy_s=BUSY_S if on_devices else 0.0,
@@ -113,8 +128,8 @@ class _Preflight:
             deadline_s=self.started_s + self.request.deadline_s,
             doctor_pid=os.getpid(),
             doctor_host=socket.gethostname(),
+            checkpoint_dir=self.request.checkpoint_dir if self.storage and is_usable(self.storage) else None,
         )
-        (self.request.run_dir / PROBE_FILE).write_bytes(msgspec.json.encode(options))
 
     def _start(self) -> LaunchedProcess:
         return LaunchedProcess(
@@ -148,6 +163,7 @@ class _Preflight:
 
     def _evidence(self, run: Run) -> Evidence:
         host = self.host.result(HOST_WAIT_S)
+        plan, no_plan = self.plan.result(self._left_s()) or (None, "the model was not built in time")
         stopped_by = run.ending.stopped_by if run.ending else ""
         return Evidence(
             doctor_version=__version__,
@@ -159,14 +175,28 @@ class _Preflight:
             hosts=None if host is None else (msgspec.structs.replace(host, interpreter=self.interpreter),),
             devices=self.devices,
             ranks=run.ranks,
+            storage=self.storage,
+            plan=plan,
             ending=run.ending,
-            absent=self._absent(run),
+            absent=self._absent(run, no_plan),
             cut=stopped_by if stopped_by in ("deadline", "interrupt") else "",
             timings={"exam_s": round(time.time() - self.started_s, 3)},
         )
 
-    def _absent(self, run: Run) -> dict[str, str]:
-        reasons = {"devices": self.no_devices, "hosts": "the machine did not answer in time", "ranks": run.absent}
+    def _left_s(self) -> float:
+        """Return how long the exam may still wait for anything."""
+        return max(0.0, self.started_s + self.request.deadline_s - REPORT_S / 2 - time.time())
+
+    def _absent(self, run: Run, no_plan: str) -> dict[str, str]:
+        unwritable = "the checkpoint directory cannot be written" if self.storage else "give --checkpoint-dir"
+        reasons = {
+            "devices": self.no_devices,
+            "hosts": "the machine did not answer in time",
+            "ranks": run.absent,
+            "plan": no_plan,
+            "storage": "give --checkpoint-dir",
+            "ranks.storage": unwritable,
+        }
         return {subject: why for subject, why in reasons.items() if why}
 
 
