@@ -54,10 +54,10 @@ class ConfigFile(Record, frozen=True, kw_only=True):
 
 
 class Refusal(Record, frozen=True, kw_only=True):
-    """Why the launcher will stop by its own rules before it starts a rank."""
+    """Why a launch will fail by the launcher's own rules, known before it starts."""
 
     about: str
-    """``config``, ``conflict``, ``machines``, ``port`` or ``program``."""
+    """``config``, ``conflict``, ``machines`` (the launcher starts no rank), or ``ranks`` (each rank dies at once)."""
     why: str
     settings: tuple[str, ...] = ()
     """The settings it comes from."""
@@ -81,7 +81,7 @@ class Launch(Record, frozen=True, kw_only=True):
     strategy: str = "DDP"
     """``NONE``, ``DDP``, ``FSDP``, ``DEEPSPEED``, ``MEGATRON_LM``, ``XLA``."""
     refusals: tuple[Refusal, ...] = ()
-    """Why the launcher will start nothing."""
+    """Why this launch cannot work."""
     devices_seen: int | None = None
     """Devices that torch sees under this launch, as resolved before it."""
 

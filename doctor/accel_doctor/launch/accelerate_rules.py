@@ -9,8 +9,11 @@ import psutil
 from accel_doctor.evidence import Refusal, Value
 from accel_doctor.launch.arguments import Command
 from accel_doctor.launch.config import Config, default_path, read_config, shown_path
+from accel_doctor.launch.effects import apply_environment, strategy_of
 from accel_doctor.launch.flags import ACCELERATE
 from accel_doctor.launch.ledger import Ledger
+from accel_doctor.launch.losses import note_losses
+from accel_doctor.launch.refusals import refuse_flags, refuse_launcher, refuse_merged, refuse_ranks
 
 MODES = {
     "use_deepspeed": "DEEPSPEED",
@@ -51,8 +54,8 @@ class Machine(NamedTuple):
 
     environment: Mapping[str, str]
     cwd: Path
-    devices: int
-    """Devices that torch sees."""
+    devices: int | None
+    """Devices that torch sees; ``None`` where that is not known."""
 
 
 class Resolution(NamedTuple):
@@ -64,6 +67,7 @@ class Resolution(NamedTuple):
     """Why the launcher will stop before it starts a rank."""
     per_machine: int | None = None
     """Ranks asked for on this machine."""
+    strategy: str = "NONE"
 
 
 def resolve_accelerate(command: Command, machine: Machine) -> Resolution:
@@ -71,35 +75,26 @@ def resolve_accelerate(command: Command, machine: Machine) -> Resolution:
     ledger = Ledger(ACCELERATE.defaults)
     for flag in command.given:
         ledger.put(flag.name, flag.value, command.source(flag.name))
-    refusals = list(_refuse_flags(ledger))
+    refusals = list(refuse_flags(ledger))
     config = find_config(ledger, machine)
     if config is None:
-        _fill_defaults(ledger, machine.devices)
+        _fill_defaults(ledger, machine.devices or 0)
     else:
         refusals += _apply(ledger, config, frozenset(flag.name for flag in command.given))
     _fill_threads(ledger, machine.environment)
     _name_type(ledger, config)
+    path = launcher_path(ledger)
+    apply_environment(ledger, path, machine.environment)
+    note_losses(ledger, path, machine.devices)
+    strategy = strategy_of(path, machine.environment)
+    refusals += (*refuse_launcher(ledger, path), *refuse_ranks(ledger, strategy, machine.devices))
     return Resolution(
         ledger,
         configs=(config,) if config else (),
         refusals=tuple(refusals),
         per_machine=_per_machine(ledger),
+        strategy=strategy,
     )
-
-
-def _refuse_flags(ledger: Ledger) -> Iterable[Refusal]:
-    one_of = ("cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp")
-    given = tuple(name for name in one_of if ledger.value(name))
-    if len(given) > 1:
-        said = " and ".join(f"--{name}" for name in given)
-        yield Refusal(about="conflict", why=f"{said} exclude each other", settings=given)
-    processes = ledger.number("num_processes")
-    if ledger.value("multi_gpu") and processes is not None and processes < 2:
-        why = f"--multi_gpu needs at least 2 processes, --num_processes says {processes}"
-        yield Refusal(about="conflict", why=why, settings=("multi_gpu", "num_processes"))
-    if ledger.value("use_parallelism_config") and not ledger.value("use_fsdp"):
-        why = "--use_parallelism_config needs --use_fsdp and --fsdp_version 2 beside it"
-        yield Refusal(about="conflict", why=why, settings=("use_parallelism_config", "use_fsdp"))
 
 
 def find_config(ledger: Ledger, machine: Machine) -> Config | None:
@@ -127,7 +122,7 @@ def _apply(ledger: Ledger, config: Config, given: frozenset[str]) -> Iterable[Re
         ledger.put("gpu_ids", ids or "all", config.source("gpu_ids") if ids is not None else "default")
     _apply_keys(ledger, config, given)
     _apply_precision(ledger, config)
-    yield from _refuse_merged(ledger)
+    yield from refuse_merged(ledger)
 
 
 def _apply_type(ledger: Ledger, config: Config) -> None:
@@ -204,16 +199,6 @@ def _apply_precision(ledger: Ledger, config: Config) -> None:
         ledger.put("mixed_precision", value, source)
     if ledger.value("dynamo_backend") is None:
         ledger.put("dynamo_backend", "no", "default")
-
-
-def _refuse_merged(ledger: Ledger) -> Iterable[Refusal]:
-    ids, machines = ledger.value("gpu_ids"), ledger.number("num_machines") or 1
-    if isinstance(ids, str) and ids != "all" and "," not in ids and ledger.value("multi_gpu") and machines <= 1:
-        why = f"a multi-GPU launch needs at least two ids in gpu_ids, {ids!r} names one"
-        yield Refusal(about="conflict", why=why, settings=("multi_gpu", "gpu_ids"))
-    if ledger.value("num_processes") == -1:
-        why = "neither the config file nor a flag says num_processes"
-        yield Refusal(about="config", why=why, settings=("num_processes",))
 
 
 def _fill_defaults(ledger: Ledger, devices: int) -> None:

@@ -194,7 +194,7 @@ class _Note(argparse.Action):
         parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's interface
         namespace: argparse.Namespace,
         values: object,
-        option_string: str | None = None,
+        option_string: str | None = None,  # noqa: ARG002 - argparse's interface
     ) -> None:
         value: Value = self.const if self.nargs == 0 else plain(values)
         namespace.given.append(Given(self.dest, value))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from accel_doctor.errors import UsageError
 from accel_doctor.evidence import Interpreter, Launch
-from accel_doctor.launch.accelerate_rules import Machine, Resolution, launcher_path, resolve_accelerate
+from accel_doctor.launch.accelerate_rules import Machine, Resolution, resolve_accelerate
 from accel_doctor.launch.arguments import Command, spellings, split
-from accel_doctor.launch.config import default_path
+from accel_doctor.launch.config import default_path, read_deepspeed, shown_path
 from accel_doctor.launch.flags import ACCELERATE, DEEPSPEED, TORCH_LAUNCH
 from accel_doctor.launch.ledger import Ledger
 from accel_doctor.launch.torchrun_rules import resolve_deepspeed, resolve_python, resolve_torchrun
@@ -41,6 +41,7 @@ _CORE = (
     *("distributed_type", "num_processes", "num_machines", "machine_rank", "mixed_precision", "use_cpu", "gpu_ids"),
     *("main_process_ip", "main_process_port", "rdzv_backend", "dynamo_backend", "debug", "num_cpu_threads_per_process"),
 )
+_FILE = "deepspeed_config_file"
 _SECTION_OF = {"FSDP": "fsdp_", "MEGATRON_LM": "megatron_lm_"}
 
 
@@ -84,8 +85,8 @@ def resolve(
     if by_doctor:
         added["ACCELERATE_USE_CPU"] = "1"
     seen = {n: v for n, v in {**environment, **command.assigned, **added}.items() if v is not None}
-    machine = Machine(seen, Path(cwd), device_count if _sees_devices(torch_build) else 0)
-    resolution = _rules(command, machine)
+    machine = Machine(seen, Path(cwd), devices_torch_sees(torch_build, device_count))
+    resolution = _with_deepspeed_file(_rules(command, machine), machine)
     started = (*command.wrapper, *_start(command))
     launch = _launch(command, resolution, machine, chosen_by, started)
     return Resolved(launch, started, "--module" if command.launcher == "deepspeed" else "-m", added, command.script)
@@ -97,9 +98,12 @@ def _chooser(words: Sequence[str], environment: Mapping[str, str], device_count:
     return "accelerate" if device_count else "doctor"
 
 
-def _sees_devices(build: Interpreter | None) -> bool:
-    """Return whether this torch can use devices at all."""
-    return build is None or build.torch_cuda is not None or "rocm" in (build.torch_version or "")
+def devices_torch_sees(build: Interpreter | None, device_count: int) -> int | None:
+    """Return how many of the machine's devices this torch can use; ``None`` where they may be another vendor's."""
+    if build is None or build.torch_cuda is not None:
+        return device_count
+    version = build.torch_version or ""
+    return (device_count or None) if "rocm" in version or "xpu" in version else 0
 
 
 def _rules(command: Command, machine: Machine) -> Resolution:
@@ -112,6 +116,17 @@ def _rules(command: Command, machine: Machine) -> Resolution:
             raise UsageError(f"deepspeed is not installed for {sys.executable}: the launch would not start")
         return resolve_deepspeed(command, machine)
     return resolve_python(machine)
+
+
+def _with_deepspeed_file(resolution: Resolution, machine: Machine) -> Resolution:
+    """Add the DeepSpeed file that the ranks will read."""
+    name, source = resolution.ledger.value(_FILE), resolution.ledger.source(_FILE)
+    if resolution.strategy != "DEEPSPEED" or name in (None, "none"):
+        return resolution
+    path = machine.cwd / str(name)
+    picked = source.split(maxsplit=1)[0] if source.startswith(("flag", "environment")) else "config"
+    config = read_deepspeed(path, picked=picked, shown=shown_path(path, machine.cwd, machine.environment))
+    return resolution._replace(configs=(*resolution.configs, config))
 
 
 def _start(command: Command) -> tuple[str, ...]:
@@ -135,8 +150,7 @@ def _replaced(word: str, every: Mapping[str, str], *, abbreviates: bool) -> bool
 def _launch(
     command: Command, resolution: Resolution, machine: Machine, chosen_by: str, started: tuple[str, ...]
 ) -> Launch:
-    ledger = resolution.ledger
-    strategy = _strategy(command, ledger, machine)
+    ledger, strategy = resolution.ledger, resolution.strategy
     names = dict.fromkeys((*_CORE, *(n for n in ledger.names() if _told(ledger, n, strategy))))
     settings = {name: ledger.setting(name) for name in names if name in ledger.names()}
     return Launch(
@@ -156,15 +170,3 @@ def _told(ledger: Ledger, name: str, strategy: str) -> bool:
     """Return whether a setting is worth telling: somebody named it, or the strategy reads it."""
     section = _SECTION_OF.get(strategy)
     return bool(ledger.setting(name).candidates) or (section is not None and name.startswith(section))
-
-
-def _strategy(command: Command, ledger: Ledger, machine: Machine) -> str:
-    path = launcher_path(ledger) if command.launcher == "accelerate" else command.launcher
-    if path == "simple" or (path == "python" and ledger.number("num_processes") == 1):
-        return "NONE"
-    if path in ("use_fsdp", "use_deepspeed", "use_megatron_lm"):
-        return path.removeprefix("use_").upper()
-    for name in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
-        if machine.environment.get(f"ACCELERATE_USE_{name}", "false").lower() in ("true", "1"):
-            return name
-    return "XLA" if path == "tpu" else "DEEPSPEED" if path == "deepspeed" else "DDP"

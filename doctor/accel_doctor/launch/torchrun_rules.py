@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from accel_doctor.evidence import Refusal, Value
 from accel_doctor.launch.accelerate_rules import Machine, Resolution
 from accel_doctor.launch.arguments import Command
+from accel_doctor.launch.effects import apply_environment, strategy_of
 from accel_doctor.launch.flags import TORCHRUN
 from accel_doctor.launch.ledger import Ledger
+from accel_doctor.launch.refusals import refuse_ranks
 
+_UNSAID: dict[str, Value] = {"mixed_precision": "no", "use_cpu": False, "gpu_ids": None}
 _NAMES = {
     "node_rank": "machine_rank",
     "master_addr": "main_process_ip",
@@ -23,7 +26,8 @@ def resolve_torchrun(command: Command, machine: Machine) -> Resolution:
     own = Ledger(TORCHRUN.defaults)
     for flag in TORCHRUN.flags:
         if (value := machine.environment.get(f"PET_{flag.name.upper()}")) is not None:
-            own.put(flag.name, value, f"environment PET_{flag.name.upper()}")
+            number = flag.kind == "int" and value.isdigit()
+            own.put(flag.name, int(value) if number else value, f"environment PET_{flag.name.upper()}")
     for given in command.given:
         own.put(given.name, given.value, command.source(given.name))
     ledger = Ledger({})
@@ -35,7 +39,7 @@ def resolve_torchrun(command: Command, machine: Machine) -> Resolution:
     _carry(own, "nnodes", ledger, "num_machines", nodes)
     count = _count(own.value("nproc_per_node"), machine.devices)
     _carry(own, "nproc_per_node", ledger, "num_processes", None if count is None else count * nodes)
-    return Resolution(ledger, refusals=tuple(_refuse(own, count, machine)), per_machine=count)
+    return _finish(ledger, "torchrun", machine, count, _refuse(own, count, machine))
 
 
 def _carry(own: Ledger, theirs: str, ledger: Ledger, ours: str, value: Value) -> None:
@@ -49,7 +53,7 @@ def _nodes(own: Ledger) -> int:
     return int(text) if text.isdigit() else 1
 
 
-def _count(text: Value, devices: int) -> int | None:
+def _count(text: Value, devices: int | None) -> int | None:
     """Return the ranks a machine that ``--nproc-per-node`` comes to; ``None`` where torchrun cannot have them."""
     text = str(text)
     cpus = len(os.sched_getaffinity(0))
@@ -72,8 +76,8 @@ def resolve_deepspeed(command: Command, machine: Machine) -> Resolution:
         name = names.get(flag.name, {"master_port": "main_process_port", "node_rank": "machine_rank"}.get(flag.name))
         if name is not None:
             ledger.put(name, flag.value, command.source(flag.name))
-    per_machine = ledger.number("num_processes")
-    return Resolution(ledger, per_machine=per_machine if per_machine and per_machine > 0 else None)
+    count = ledger.number("num_processes")
+    return _finish(ledger, "deepspeed", machine, count if count and count > 0 else None)
 
 
 def resolve_python(machine: Machine) -> Resolution:
@@ -82,4 +86,16 @@ def resolve_python(machine: Machine) -> Resolution:
     world = machine.environment.get("WORLD_SIZE", "")
     if world.isdigit():
         ledger.put("num_processes", int(world), "environment WORLD_SIZE")
-    return Resolution(ledger)
+    return _finish(ledger, "torchrun" if ledger.number("num_processes") != 1 else "python", machine, None)
+
+
+def _finish(
+    ledger: Ledger, path: str, machine: Machine, count: int | None, refusals: Iterable[Refusal] = ()
+) -> Resolution:
+    """Add what the environment says to the ranks, which no launcher but accelerate's writes over."""
+    for name, value in _UNSAID.items():
+        ledger.put(name, value, "default")
+    apply_environment(ledger, path, machine.environment)
+    strategy = strategy_of(path, machine.environment)
+    every = (*refusals, *refuse_ranks(ledger, strategy, machine.devices))
+    return Resolution(ledger, refusals=every, per_machine=count, strategy=strategy)
