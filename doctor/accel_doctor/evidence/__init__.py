@@ -14,8 +14,8 @@ from accel_doctor.evidence.device import (
 from accel_doctor.evidence.exam import SCHEMA_VERSION, Asked, Evidence
 from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import FileSetting, Host, Interpreter, LeftOver, Limits, NumaNode
-from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Ending, Launch, Refusal, Setting
-from accel_doctor.evidence.plan import ModelClass, Unit, WrapClass, WrapPlan
+from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Ending, Launch, Refusal, Rendezvous, Setting
+from accel_doctor.evidence.plan import ModelClass, Tie, Unit, WrapClass, WrapPlan
 from accel_doctor.evidence.probe_options import ProbeOptions
 from accel_doctor.evidence.rank import (
     Checksum,
@@ -69,11 +69,13 @@ __all__ = [
     "RankEnd",
     "Record",
     "Refusal",
+    "Rendezvous",
     "RoundTrip",
     "Sample",
     "Setting",
     "StorageProbe",
     "SweepProbe",
+    "Tie",
     "Timing",
     "TrainingProbe",
     "Unit",

@@ -63,6 +63,19 @@ class Refusal(Record, frozen=True, kw_only=True):
     """The settings it comes from."""
 
 
+class Rendezvous(Record, frozen=True, kw_only=True):
+    """Where the ranks meet, as it was before the launch."""
+
+    port: int
+    source: str
+    taken: bool
+    """Something on this machine listened there."""
+    holder_pid: int | None = None
+    """Who; ``None`` where the system does not say (another user's process)."""
+    holder: str = ""
+    """Its program and script, without its words."""
+
+
 class Launch(Record, frozen=True, kw_only=True):
     """The resolved launch of one machine."""
 
@@ -82,6 +95,8 @@ class Launch(Record, frozen=True, kw_only=True):
     """``NONE``, ``DDP``, ``FSDP``, ``DEEPSPEED``, ``MEGATRON_LM``, ``XLA``."""
     refusals: tuple[Refusal, ...] = ()
     """Why this launch cannot work."""
+    rendezvous: Rendezvous | None = None
+    """``None`` where no port is fixed before the start, or another machine holds it."""
     devices_seen: int | None = None
     """Devices that torch sees under this launch, as resolved before it."""
 

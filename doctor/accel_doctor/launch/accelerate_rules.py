@@ -68,6 +68,8 @@ class Resolution(NamedTuple):
     per_machine: int | None = None
     """Ranks asked for on this machine."""
     strategy: str = "NONE"
+    path: str = "simple"
+    """The launcher's path: a mode of ``MODES``, ``mpirun``, ``simple``, or the name of another launcher."""
 
 
 def resolve_accelerate(command: Command, machine: Machine) -> Resolution:
@@ -94,6 +96,7 @@ def resolve_accelerate(command: Command, machine: Machine) -> Resolution:
         refusals=tuple(refusals),
         per_machine=_per_machine(ledger),
         strategy=strategy,
+        path=path,
     )
 
 

@@ -88,10 +88,11 @@ def note_losses(ledger: Ledger, path: str, devices: int | None) -> None:
 
 
 def trivial(name: str, value: Value) -> bool:
-    """Return whether a value says no more than not setting it: ``no``, ``none``, or the flag's own default."""
+    """Return whether a value says no more than not setting it: the flag's own default, or ``no`` where it has none."""
     flag, text = ACCELERATE.flag(name), str(value).lower()
-    by_default = flag is not None and text == str(flag.default).lower()
-    return text in _NOTHING or by_default or (name, text) == ("main_training_function", "main")
+    if flag is not None and flag.default not in (None, False):
+        return text == str(flag.default).lower()
+    return text in _NOTHING or (name, text) == ("main_training_function", "main")
 
 
 def why_lost(name: str, ledger: Ledger, path: str) -> str:

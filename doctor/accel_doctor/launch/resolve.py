@@ -2,33 +2,28 @@
 
 import importlib.util
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from accel_doctor.errors import UsageError
 from accel_doctor.evidence import Interpreter, Launch
 from accel_doctor.launch.accelerate_rules import Machine, Resolution, resolve_accelerate
 from accel_doctor.launch.arguments import Command, spellings, split
 from accel_doctor.launch.config import default_path, read_deepspeed, shown_path
+from accel_doctor.launch.files import plain
 from accel_doctor.launch.flags import ACCELERATE, DEEPSPEED, TORCH_LAUNCH
 from accel_doctor.launch.ledger import Ledger
+from accel_doctor.launch.ports import rendezvous
 from accel_doctor.launch.torchrun_rules import resolve_deepspeed, resolve_python, resolve_torchrun
 
 DOCTOR_FLAGS = (
-    *(
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--num_machines",
-        "1",
-        "--mixed_precision",
-        "no",
-        "--dynamo_backend",
-        "no",
-    ),
+    *("--multi_gpu", "--num_processes", "2", "--num_machines", "1", "--main_process_port", "0"),
+    *("--mixed_precision", "no", "--dynamo_backend", "no"),
 )
-"""What the doctor launches where there is no device, no config and no flag: two gloo ranks."""
+"""What the doctor launches where there is no device, no config and no flag: two gloo ranks on a free port."""
 _MODULES = {
     "accelerate": ("-m", "accelerate.commands.launch"),
     "torchrun": ("-m", "torch.distributed.run"),
@@ -41,6 +36,7 @@ _CORE = (
     *("distributed_type", "num_processes", "num_machines", "machine_rank", "mixed_precision", "use_cpu", "gpu_ids"),
     *("main_process_ip", "main_process_port", "rdzv_backend", "dynamo_backend", "debug", "num_cpu_threads_per_process"),
 )
+_HIDDEN = "aws_"
 _FILE = "deepspeed_config_file"
 _SECTION_OF = {"FSDP": "fsdp_", "MEGATRON_LM": "megatron_lm_"}
 
@@ -85,10 +81,11 @@ def resolve(
     if by_doctor:
         added["ACCELERATE_USE_CPU"] = "1"
     seen = {n: v for n, v in {**environment, **command.assigned, **added}.items() if v is not None}
-    machine = Machine(seen, Path(cwd), devices_torch_sees(torch_build, device_count))
+    machine = Machine(seen, Path(cwd), devices_torch_sees(torch_build, shown_devices(command, device_count)))
     resolution = _with_deepspeed_file(_rules(command, machine), machine)
     started = (*command.wrapper, *_start(command))
     launch = _launch(command, resolution, machine, chosen_by, started)
+    launch = msgspec.structs.replace(launch, rendezvous=rendezvous(launch, resolution.path))
     return Resolved(launch, started, "--module" if command.launcher == "deepspeed" else "-m", added, command.script)
 
 
@@ -96,6 +93,16 @@ def _chooser(words: Sequence[str], environment: Mapping[str, str], device_count:
     if words or default_path(environment).is_file():
         return "user"
     return "accelerate" if device_count else "doctor"
+
+
+def shown_devices(command: Command, device_count: int) -> int:
+    """Return how many of the visible devices a ``CUDA_VISIBLE_DEVICES=…`` word leaves."""
+    shown = command.assigned.get("CUDA_VISIBLE_DEVICES")
+    if shown is None:
+        return device_count
+    ids = [entry.strip() for entry in shown.split(",")]
+    end = next((at for at, entry in enumerate(ids) if entry in ("", "-1")), len(ids))
+    return min(end, device_count)
 
 
 def devices_torch_sees(build: Interpreter | None, device_count: int) -> int | None:
@@ -155,7 +162,7 @@ def _launch(
     settings = {name: ledger.setting(name) for name in names if name in ledger.names()}
     return Launch(
         launcher=command.launcher,
-        argv=started,
+        argv=tuple(_without_secret(started)),
         settings=settings,
         config_files=tuple(config.file for config in resolution.configs),
         chosen_by=chosen_by,
@@ -167,6 +174,18 @@ def _launch(
 
 
 def _told(ledger: Ledger, name: str, strategy: str) -> bool:
-    """Return whether a setting is worth telling: somebody named it, or the strategy reads it."""
+    """Return whether a setting is worth telling: somebody named it, or the strategy reads it; never a secret."""
+    if name.startswith(_HIDDEN):
+        return False
     section = _SECTION_OF.get(strategy)
     return bool(ledger.setting(name).candidates) or (section is not None and name.startswith(section))
+
+
+def _without_secret(words: Sequence[str]) -> Iterable[str]:
+    """Return words as evidence keeps them: the values of AWS keys left out, and always valid text."""
+    hide = False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        secret = name.lstrip("-").replace("-", "_").startswith(_HIDDEN)
+        yield "…" if hide else f"{name}=…" if secret and equals else str(plain(word))
+        hide = secret and not equals

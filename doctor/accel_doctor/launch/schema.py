@@ -184,7 +184,7 @@ def _judge(key: ConfigKey, kind: Kind) -> ConfigKey:
 def _strange(key: ConfigKey, name: str, known: tuple[str, ...] | list[str]) -> ConfigKey:
     """Return an unknown key with what it may be: of another version, misplaced, or misspelt."""
     bare = key.key.rpartition(".")[2]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    near = [k for k in known if k.endswith(f"_{bare}")] or difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     if version := OTHER_VERSIONS.get(bare) or OTHER_VERSIONS.get(name):
         note = f"a key of accelerate {version}"
     elif place := _place_of(bare, key.key):

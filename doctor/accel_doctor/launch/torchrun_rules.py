@@ -98,4 +98,4 @@ def _finish(
     apply_environment(ledger, path, machine.environment)
     strategy = strategy_of(path, machine.environment)
     every = (*refusals, *refuse_ranks(ledger, strategy, machine.devices))
-    return Resolution(ledger, refusals=every, per_machine=count, strategy=strategy)
+    return Resolution(ledger, refusals=every, per_machine=count, strategy=strategy, path=path)

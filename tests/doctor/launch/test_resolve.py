@@ -4,18 +4,25 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from accel_doctor.errors import UsageError
-from accel_doctor.evidence import Interpreter
+from accel_doctor.evidence import Interpreter, Launch
 from accel_doctor.launch.resolve import Resolved, resolve
 
 CPU_BUILD = Interpreter(executable=sys.executable, version="3.11.7", torch_version="2.13.0+cpu")
 ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch")
 
 
-def resolved(home: Path, *words: str, devices: int = 0, build: Interpreter | None = None, **variables: str) -> Resolved:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), **variables}
+def resolved(
+    home: Path,
+    *words: str,
+    devices: int = 0,
+    build: Interpreter | None = None,
+    variables: dict[str, str] | None = None,
+) -> Resolved:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), **(variables or {})}
     return resolve(words, environment=environment, device_count=devices, torch_build=build, cwd=home)
 
 
@@ -79,7 +86,14 @@ def test_the_script_is_cut_off_and_flags_of_its_start_go_with_it(tmp_path: Path)
 
 
 def test_torchrun_takes_its_own_variables_below_its_flags(tmp_path: Path) -> None:
-    found = resolved(tmp_path, "torchrun", "--nproc-per-node", "3", "train.py", PET_NPROC_PER_NODE="2", PET_NNODES="2")
+    found = resolved(
+        tmp_path,
+        "torchrun",
+        "--nproc-per-node",
+        "3",
+        "train.py",
+        variables={"PET_NPROC_PER_NODE": "2", "PET_NNODES": "2"},
+    )
     assert found.command == (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3")
     assert found.launch.asked_processes == 3
     assert found.launch.value("num_processes") == 6
@@ -107,3 +121,136 @@ def test_nonsense_is_refused_in_one_line(tmp_path: Path, words: list[str], says:
     with pytest.raises(UsageError, match=says) as refused:
         resolved(tmp_path, *words)
     assert "\n" not in str(refused.value)
+
+
+def test_words_before_the_launcher_are_kept_or_become_variables(tmp_path: Path) -> None:
+    words = "CUDA_VISIBLE_DEVICES=1,2 nohup torchrun --nproc-per-node gpu train.py"
+    found = resolved(tmp_path, *words.split(), devices=4)
+    assert found.command[:2] == ("nohup", sys.executable)
+    assert found.environment == {"CUDA_VISIBLE_DEVICES": "1,2"}
+    assert found.launch.asked_processes == 2
+
+
+def test_a_variable_that_env_sets_is_read_and_env_is_kept_where_it_has_flags(tmp_path: Path) -> None:
+    found = resolved(
+        tmp_path,
+        *["env", "-u", "HOME", "ACCELERATE_USE_CPU=1", "accelerate", "launch", "--multi_gpu", "--num_processes", "2"],
+    )
+    assert found.command[:4] == ("env", "-u", "HOME", "ACCELERATE_USE_CPU=1")
+    assert found.launch.value("use_cpu") is True
+    assert found.launch.source("use_cpu") == "environment ACCELERATE_USE_CPU"
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        ("python -u -m accelerate.commands.launch --cpu train.py --x", ("train.py", "--x")),
+        ("python -m torch.distributed.run --nproc-per-node 2 -m package.train", ("package.train",)),
+        ("python -m torch.distributed.launch --use_env --nproc_per_node=2 train.py", ("train.py",)),
+        ("/usr/bin/torchrun --no-python --nproc-per-node 2 ./binary -v", ("./binary", "-v")),
+        ("accelerate-launch --cpu -- train.py -- --x", ("train.py", "--", "--x")),
+        ("torchrun --run-path --nproc-per-node 2 /abs/train.py", ("/abs/train.py",)),
+    ],
+)
+def test_every_way_to_start_a_launcher_ends_in_our_own_interpreter(
+    tmp_path: Path, words: str, script: tuple[str, ...]
+) -> None:
+    found = resolved(tmp_path, *words.split())
+    assert found.command[0] == sys.executable
+    assert found.command[2] in ("accelerate.commands.launch", "torch.distributed.run")
+    assert not set(found.command) & {"-u", "--use_env", "--no-python", "--run-path", "--", *script}
+    assert "-m" not in found.command[2:]
+    assert found.script == script
+
+
+def test_plain_python_keeps_its_flags_and_has_no_strategy(tmp_path: Path) -> None:
+    found = resolved(tmp_path, *["python3", "-X", "faulthandler", "train.py", "--lr", "1"])
+    assert found.command == (sys.executable, "-X", "faulthandler")
+    assert (found.launch.launcher, found.launch.strategy, found.launch.asked_processes) == ("python", "NONE", None)
+
+
+def test_a_variable_wins_where_the_launcher_does_not_write_it(tmp_path: Path) -> None:
+    launch = resolved(
+        tmp_path,
+        *["--multi_gpu", "--num_processes", "2", "--gradient_accumulation_steps", "2", "--mixed_precision", "no"],
+        variables={"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "8", "ACCELERATE_MIXED_PRECISION": "bf16"},
+    ).launch
+    accumulation, precision = launch.settings["gradient_accumulation_steps"], launch.settings["mixed_precision"]
+    assert (accumulation.value, accumulation.source) == (8, "environment ACCELERATE_GRADIENT_ACCUMULATION_STEPS")
+    assert (precision.value, precision.source) == ("no", "flag --mixed_precision")
+    assert precision.candidates[1].value == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "why"),
+    [
+        ("--cpu --num_processes 2", "num_processes", "one process"),
+        ("--num_processes 2 --multi_gpu --gradient_accumulation_steps 4", "gradient_accumulation_steps", "DeepSpeed"),
+        ("--num_processes 1 --fsdp_auto_wrap_policy NO_WRAP", "fsdp_auto_wrap_policy", "FSDP"),
+        (
+            "--use_fsdp --num_processes 2 --fsdp_reshard_after_forward SHARD_GRAD_OP",
+            "fsdp_reshard_after_forward",
+            "FULL_SHARD",
+        ),
+        ("--use_fsdp --num_processes 2 --fsdp_version 2 --fsdp_use_orig_params false", "fsdp_use_orig_params", "FSDP2"),
+        ("--use_deepspeed --num_processes 2 --offload_param_nvme_path /n", "offload_param_nvme_path", "never passes"),
+        ("--use_deepspeed --num_processes 2 --dynamo_backend inductor", "dynamo_backend", "without DeepSpeed"),
+        ("--multi_gpu --num_processes 2 --main_process_ip 10.0.0.1", "main_process_ip", "num_machines is 1"),
+        ("--multi_gpu --num_processes 2 --mpirun_hostfile h", "mpirun_hostfile", "CPU launch"),
+    ],
+)
+def test_a_value_that_does_not_reach_the_ranks_says_why(tmp_path: Path, words: str, name: str, why: str) -> None:
+    setting = resolved(tmp_path, *words.split()).launch.settings[name]
+    assert not setting.reaches_ranks
+    assert why in setting.note
+
+
+def test_values_that_reach_the_ranks_have_no_note(tmp_path: Path) -> None:
+    words = "--use_fsdp --num_processes 2 --fsdp_sharding_strategy SHARD_GRAD_OP --fsdp_min_num_params 5"
+    launch = resolved(tmp_path, *words.split(), "--fsdp_auto_wrap_policy=SIZE_BASED_WRAP", devices=2).launch
+    assert [name for name, setting in launch.settings.items() if not setting.reaches_ranks] == []
+    assert launch.strategy == "FSDP"
+
+
+def test_fsdp_without_a_device_is_known_to_die_or_to_be_ignored(tmp_path: Path) -> None:
+    dies = resolved(tmp_path, "--use_fsdp", "--num_processes", "2").launch
+    assert [r.about for r in dies.refusals] == ["ranks"]
+    ignored = resolved(tmp_path, "--use_fsdp", "--num_processes", "2", "--fsdp_version", "2").launch
+    assert ignored.refusals == ()
+    assert not ignored.settings["use_fsdp"].reaches_ranks
+
+
+@pytest.mark.parametrize(("how", "picked"), [("flag", "flag"), ("variable", "environment"), ("config", "config")])
+def test_a_deepspeed_file_is_read_wherever_it_is_named(tmp_path: Path, how: str, picked: str) -> None:
+    (tmp_path / "ds.json").write_text('{\n "train_batch_size": 8,\n "zero_optimization": {\n  "stage": 2}}')
+    (tmp_path / "c.yaml").write_text("distributed_type: DEEPSPEED\nnum_processes: 2\n")
+    words = ["--config_file", "c.yaml"]
+    variables: dict[str, str] = {}
+    if how == "flag":
+        words += ["--deepspeed_config_file", "ds.json"]
+    elif how == "variable":
+        variables = {"ACCELERATE_DEEPSPEED_CONFIG_FILE": "ds.json"}
+    else:
+        (tmp_path / "c.yaml").write_text(
+            "distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n"
+        )
+    launch = resolved(tmp_path, *words, variables=variables).launch
+    (found,) = [f for f in launch.config_files if f.kind == "deepspeed"]
+    assert (found.path, found.picked, found.error) == ("ds.json", picked, "")
+    assert [(k.key, k.value, k.line) for k in found.keys] == [
+        ("train_batch_size", 8, 2),
+        ("zero_optimization.stage", 2, 4),
+    ]
+
+
+def test_json_of_the_launch_can_always_be_written(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("distributed_type: MULTI_GPU\nnum_processes: 99999999999999999999\n")
+    launch = resolved(tmp_path, "--config_file", "c.yaml", "--log_dir", "\udce9").launch
+    assert msgspec.json.decode(msgspec.json.encode(launch), type=Launch) == launch
+
+
+def test_secrets_on_the_command_line_stay_out_of_the_evidence(tmp_path: Path) -> None:
+    words = ("--cpu", "--aws_secret_access_key", "hush", "--aws-access-key-id=hush")
+    found = resolved(tmp_path, *words)
+    assert "hush" in found.command
+    assert b"hush" not in msgspec.json.encode(found.launch)
