@@ -57,12 +57,17 @@ def _faults(page: Page, diagnosis: Diagnosis, *, verbose: bool) -> None:
 
 
 def _findings(page: Page, result: Result, *, verbose: bool) -> None:
+    """Add the findings of one check: the first in full, the next few by their sentence alone."""
     shown = result.findings if verbose else result.findings[:MAX_FINDINGS]
-    for finding in shown:
-        page.blank()
+    for index, finding in enumerate(shown):
         word, style = LABELS[finding.severity]
+        if index == 0 or verbose:
+            page.blank()
         page.line(f"{word} ", f"{result.id} {result.name}    {finding.message}", style)
-        _details(page, finding, verbose=verbose)
+        if index == 0 or verbose:
+            _details(page, finding, verbose=verbose)
+        elif finding.command not in ("", shown[0].command):
+            page.verbatim("  type   ", finding.command, BOLD)
     if len(shown) < len(result.findings):
         page.line("     ", f"{result.id} found {len(result.findings) - len(shown)} more (-v)")
 

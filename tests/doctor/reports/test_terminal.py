@@ -174,7 +174,26 @@ def test_many_findings_of_one_check_are_folded_and_all_there_with_verbose() -> N
     case = diagnosis(recorded(), Verdict.FAILED, result("RNK001", "missing-rank", Outcome.FAILED, "", *found))
     assert "RNK001 found 996 more (-v)" in shown(case)
     assert shown(case).count("never came") == 4
-    assert shown(case, verbosity=1).count("FAIL RNK001") == 1000
+    assert shown(case, verbosity=1).count("FAIL RNK001 ") == 1000
+
+
+def test_of_several_findings_the_first_is_told_in_full_and_the_next_by_their_sentence_and_own_command() -> None:
+    found = [
+        Finding(message="m0", seen="s0", fix="f", command="c0"),
+        Finding(message="m1", seen="s1", fix="f", command="c0"),
+        Finding(message="m2", seen="s2", fix="f", command="c2"),
+    ]
+    case = diagnosis(recorded(), Verdict.FAILED, result("RNK001", "missing-rank", Outcome.FAILED, "", *found))
+    assert shown(case, verbosity=-1).splitlines()[:7] == [
+        "FAIL RNK001 missing-rank    m0",
+        "  seen   s0",
+        "  fix    f",
+        "  type   c0",
+        "FAIL RNK001 missing-rank    m1",
+        "FAIL RNK001 missing-rank    m2",
+        "  type   c2",
+    ]
+    assert all(f"  seen   s{i}" in shown(case, verbosity=1) for i in range(3))
 
 
 def test_a_world_of_many_ranks_takes_no_more_lines_than_a_pair() -> None:
