@@ -117,7 +117,8 @@ def _groups(page: Page, diagnosis: Diagnosis, seen: Seen) -> None:
     topics = {t.name: t for t in (*TOPICS.values(), *(topic_of(r.id) for r in diagnosis.results))}
     outcomes = {name: Counter[Outcome]() for name in topics}
     for result in diagnosis.results:
-        outcomes[topic_of(result.id).name][result.outcome] += 1
+        sick = result.outcome is Outcome.SKIPPED and result.reason.startswith(CONSEQUENCE)
+        outcomes[topic_of(result.id).name][Outcome.FAILED if sick else result.outcome] += 1
     page.blank()
     for name, topic in topics.items():
         passed = outcomes[name][Outcome.PASSED]

@@ -77,6 +77,17 @@ def test_a_group_of_which_nothing_was_examined_is_not_ok() -> None:
     assert "no device on this machine (3)" in shown(healthy_pair())
 
 
+def test_a_group_whose_fault_is_carried_by_a_cause_elsewhere_is_not_ok() -> None:
+    case = diagnosis(
+        recorded(),
+        Verdict.FAILED,
+        result("LCH003", "disconnected-ranks", Outcome.FAILED, "", Finding(message="alone")),
+        result("DAT004", "wrong-effective-batch", Outcome.SKIPPED, "a consequence of LCH003"),
+        result("DAT003", "uneven-batches"),
+    )
+    assert " ok  data" not in shown(case)
+
+
 def test_a_broken_check_is_named_as_the_doctors_own_fault() -> None:
     text = shown(incomplete())
     assert "BROKEN SPD001 straggler    ZeroDivisionError: float division by zero (the doctor's own fault)" in text
