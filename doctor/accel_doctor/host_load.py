@@ -1,0 +1,46 @@
+"""What a run asks of one host: its ranks, their threads and their loader workers. Pure."""
+
+from accel_doctor.check import Threshold
+from accel_doctor.evidence import Evidence, Host, Rank
+
+WORKERS = 4
+"""Loader workers a rank that are reckoned with where the user names none."""
+PREFETCH = 2
+"""Batches a worker holds ready: the DataLoader's default prefetch_factor."""
+
+
+def ranks_on(evidence: Evidence, host: Host) -> tuple[Rank, ...]:
+    """Return the ranks seen on a host."""
+    return tuple(r for r in evidence.world if r.host == host.name)
+
+
+def rank_count(evidence: Evidence, host: Host) -> int:
+    """Return how many ranks a host must carry: those seen, or those asked of it where more; at least one."""
+    asked = evidence.launch.asked_processes if evidence.launch else None
+    return max(len(ranks_on(evidence, host)), asked or 0, 1)
+
+
+def workers_a_rank(evidence: Evidence, assumed: Threshold) -> int:
+    """Return the loader workers a rank: those that the user named, else those assumed."""
+    named = evidence.asked.num_workers
+    return int(assumed.of(evidence)) if named is None else named
+
+
+def granted_cpus(host: Host) -> float | None:
+    """Return the CPUs that affinity and quota leave; ``None`` when neither was seen."""
+    limits = [limit for limit in (host.cpus_affinity, host.cpus_quota) if limit is not None]
+    return min(limits) if limits else None
+
+
+def free_memory_bytes(host: Host) -> int | None:
+    """Return the memory that host and cgroup both leave; ``None`` when neither was seen."""
+    free = [] if host.memory_available_bytes is None else [host.memory_available_bytes]
+    if host.memory_limit_bytes is not None and host.memory_used_bytes is not None:
+        free.append(max(host.memory_limit_bytes - host.memory_used_bytes, 0))
+    return min(free) if free else None
+
+
+def uses_nccl(ranks: tuple[Rank, ...]) -> bool | None:
+    """Return whether NCCL carries these ranks' collectives; ``None`` when none of them joined a group."""
+    backends = [r.group.backend for r in ranks if r.group]
+    return any("nccl" in (backend or "") for backend in backends) if backends else None
