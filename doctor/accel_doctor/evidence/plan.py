@@ -4,6 +4,7 @@ from accel_doctor.evidence.base import Record
 
 MAX_UNITS = 2048
 MAX_CLASSES = 200
+MAX_TIES = 20
 
 
 class Unit(Record, frozen=True, kw_only=True):
@@ -18,6 +19,16 @@ class Unit(Record, frozen=True, kw_only=True):
     """What a rank holds while the unit is gathered, in the dtype it computes in."""
     largest_module_parameters: int = 0
     """Parameters that its largest single module owns itself: no policy cuts a unit below that."""
+    trained_dtypes: tuple[str, ...] = ()
+    """Those of the parameters it trains, as stored: ``bfloat16``, ``float32``."""
+
+
+class Tie(Record, frozen=True, kw_only=True):
+    """One parameter under several names whose modules lie in different units."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    """Of each name, in the same order; empty for the root."""
 
 
 class ModelClass(Record, frozen=True, kw_only=True):
@@ -64,6 +75,7 @@ class WrapPlan(Record, frozen=True, kw_only=True):
     """Of all parameters, as the ranks keep them: float32 for those that mixed precision upcasts."""
     ignored_parameters: int = 0
     """Outside of every unit, by ``fsdp_ignored_modules``: each rank keeps them whole."""
+    split_ties: tuple[Tie, ...] = ()
     classes: tuple[ModelClass, ...] = ()
     """The 200 largest by parameters."""
     blocks: tuple[ModelClass, ...] = ()

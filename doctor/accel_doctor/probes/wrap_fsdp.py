@@ -119,8 +119,9 @@ def _wrap_2(model: nn.Module, plugin: FullyShardedDataParallelPlugin, mixed_prec
     with _recorded() as calls, refusing():
         fsdp2_prepare_model(_accelerator(plugin, mixed_precision), model)
     order = list(paths)
-    calls.sort(key=lambda call: order.index(call.modules[0]))
-    return [Group(tuple(paths[m] for m in c.modules), tuple(names[p] for p in c.parameters)) for c in calls]
+    ordered = [call._replace(modules=tuple(sorted(call.modules, key=order.index))) for call in calls]
+    ordered.sort(key=lambda call: order.index(call.modules[0]))
+    return [Group(tuple(paths[m] for m in c.modules), tuple(names[p] for p in c.parameters)) for c in ordered]
 
 
 class Call(NamedTuple):

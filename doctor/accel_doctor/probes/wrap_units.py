@@ -1,21 +1,21 @@
 """Puts the plan of a model together: what it is made of, what the settings ask for, and the units that come of it."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import msgspec
 import torch
 from accelerate.utils import FullyShardedDataParallelPlugin
 from torch import nn
 
-from accel_doctor.evidence import Unit, WrapPlan
-from accel_doctor.evidence.plan import MAX_UNITS
+from accel_doctor.evidence import Tie, Unit, WrapPlan
+from accel_doctor.evidence.plan import MAX_TIES, MAX_UNITS
 from accel_doctor.launch.wrap_plan import PlanRequest, told
 from accel_doctor.probes.wrap_fsdp import Group, Refused, join_fake_group, make_plugin, wrap
 from accel_doctor.probes.wrap_model import Built
 from accel_doctor.probes.wrap_tables import Parameter, blocks_of, classes_of, distinct, parameters_of
 
-FLOAT32_BYTES = 4
 Table = dict[str, Parameter]
 
 
@@ -31,8 +31,8 @@ def plan_of(request: PlanRequest, built: Built) -> WrapPlan:
         groups = wrap(built.model, plugin, request.mixed_precision)
     except Refused as refused:
         return msgspec.structs.replace(plan, error=told(refused.error))
-    units = [_unit(group, names, table, compute_dtype(plugin)) for group in groups]
-    return _with_units(plan, units, table, {name for group in groups for name in group.parameters})
+    units = [_unit(group, names, table, plugin) for group in groups]
+    return _with_units(plan, units, groups, _used(table, names, plan))
 
 
 def _before(request: PlanRequest, built: Built, table: Table) -> WrapPlan:
@@ -49,16 +49,15 @@ def _before(request: PlanRequest, built: Built, table: Table) -> WrapPlan:
         mixed_precision=request.mixed_precision,
         ranks=request.ranks,
         total_parameters=sum(p.numel for p in every),
-        stored_bytes=sum(p.numel * _stored_bytes(p, request.mixed_precision) for p in every),
+        stored_bytes=sum(p.numel * _kept(p, mixed=request.mixed_precision != "no").itemsize for p in every),
         classes=classes_of(built.model),
         blocks=blocks_of(built.model),
     )
 
 
-def _stored_bytes(parameter: Parameter, mixed_precision: str) -> int:
-    """Return the size of one element: accelerate upcasts what it trains in mixed precision."""
-    upcast = mixed_precision != "no" and parameter.trained
-    return max(int(parameter.dtype.itemsize), FLOAT32_BYTES if upcast else 0)
+def _kept(parameter: Parameter, *, mixed: bool) -> torch.dtype:
+    """Return the dtype a rank keeps: accelerate upcasts what it trains in mixed precision."""
+    return torch.float32 if mixed and parameter.trained else parameter.dtype
 
 
 def _settled(plan: WrapPlan, plugin: FullyShardedDataParallelPlugin, model: nn.Module) -> WrapPlan:
@@ -92,32 +91,63 @@ def _strategy(plugin: FullyShardedDataParallelPlugin) -> str:
     return str((plugin.sharding_strategy or plugin.reshard_after_forward).name)
 
 
-def compute_dtype(plugin: FullyShardedDataParallelPlugin) -> torch.dtype | None:
-    """Return the dtype in which units are gathered; ``None`` for that of each parameter."""
-    policy = plugin.mixed_precision_policy
-    return None if policy is None else policy.param_dtype
-
-
-def _unit(group: Group, names: dict[str, str], table: Table, dtype: torch.dtype | None) -> Unit:
+def _unit(group: Group, names: dict[str, str], table: Table, plugin: FullyShardedDataParallelPlugin) -> Unit:
     taken = [table[name] for name in group.parameters]
+    policy = plugin.mixed_precision_policy
     owned: Counter[str] = Counter()
     for parameter in taken:
         owned[parameter.owner] += parameter.numel
     return Unit(
-        name=" + ".join(group.modules),
+        name=_named(group),
         class_name=" + ".join(names[path] for path in group.modules),
         parameters=sum(p.numel for p in taken),
-        gathered_bytes=sum(p.numel * (dtype or p.dtype).itemsize for p in taken),
+        gathered_bytes=sum(p.numel * (policy.param_dtype if policy else p.dtype).itemsize for p in taken),
         largest_module_parameters=max(owned.values(), default=0),
+        trained_dtypes=tuple(
+            sorted({str(_kept(p, mixed=bool(policy))).removeprefix("torch.") for p in taken if p.trained})
+        ),
     )
 
 
-def _with_units(plan: WrapPlan, units: list[Unit], table: Table, taken: set[str]) -> WrapPlan:
+def _named(group: Group) -> str:
+    return " + ".join(group.modules)
+
+
+def _with_units(plan: WrapPlan, units: list[Unit], groups: list[Group], table: Table) -> WrapPlan:
     large = sorted(range(len(units)), key=lambda at: -units[at].parameters)[:MAX_UNITS]
-    inside = {table[name].identity for name in taken}
+    inside = {table[name].identity for group in groups for name in group.parameters}
     return msgspec.structs.replace(
         plan,
         units=tuple(units[at] for at in sorted(large)),
         unit_count=len(units),
         ignored_parameters=sum(p.numel for p in distinct(table.values()) if p.identity not in inside),
+        split_ties=tuple(_split_ties(groups, table, inside))[:MAX_TIES],
     )
+
+
+def _used(table: Table, names: dict[str, str], plan: WrapPlan) -> Table:
+    """Return the names that lead to a unit of their own: version 2 stays on a module whatever path leads to it."""
+    return {n: p for n, p in table.items() if p.owner in names} if plan.fsdp_version == 2 else table
+
+
+def _split_ties(groups: list[Group], table: Table, inside: set[int]) -> Iterator[Tie]:
+    """Yield the tied parameters that no single unit gathers for all of their modules."""
+    home = {path: _named(group) for group in groups for path in group.modules}
+    names: dict[int, list[str]] = defaultdict(list)
+    for name, parameter in table.items():
+        if parameter.identity in inside:
+            names[parameter.identity].append(name)
+    for tied in names.values():
+        units = tuple(home[_nearest(name, home)] for name in tied)
+        if len(set(units)) > 1:
+            yield Tie(names=tuple(tied), units=units)
+
+
+def _nearest(name: str, home: dict[str, str]) -> str:
+    """Return the path of the innermost unit around a parameter."""
+    path = name
+    while path:
+        path = path.rpartition(".")[0]
+        if path in home:
+            return path
+    return ""
