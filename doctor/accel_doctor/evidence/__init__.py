@@ -34,8 +34,6 @@ from accel_doctor.evidence.rank import (
     Watch,
     WrongResult,
 )
-from accel_doctor.evidence.run import Site, Trace
-from accel_doctor.evidence.run_code import LoopExit, SiteCode, StallSeen
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -61,7 +59,6 @@ __all__ = [
     "Launch",
     "LeftOver",
     "Limits",
-    "LoopExit",
     "MigDevice",
     "ModelClass",
     "NumaNode",
@@ -76,14 +73,10 @@ __all__ = [
     "RoundTrip",
     "Sample",
     "Setting",
-    "Site",
-    "SiteCode",
-    "StallSeen",
     "StorageProbe",
     "SweepProbe",
     "Tie",
     "Timing",
-    "Trace",
     "TrainingProbe",
     "Unit",
     "Value",

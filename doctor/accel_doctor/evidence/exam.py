@@ -9,14 +9,12 @@ from accel_doctor.evidence.host import Host
 from accel_doctor.evidence.launch import Ending, Launch
 from accel_doctor.evidence.plan import WrapClass, WrapPlan
 from accel_doctor.evidence.rank import Rank
-from accel_doctor.evidence.run_code import SiteCode, StallSeen
 
 SCHEMA_VERSION = 1
 """Version of ``evidence.json``; readers take this one and the one before."""
 
 EXAM_SUBJECTS: dict[str, frozenset[str]] = {
     "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "storage"}),
-    "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
 
@@ -66,10 +64,6 @@ class Evidence(Record, frozen=True, kw_only=True):
     """``None`` without a model, without FSDP, or where the model could not be built."""
     wrap_classes: tuple[WrapClass, ...] | None = None
     """The classes that the launch wants wrapped, where no model was given."""
-    code: tuple[SiteCode, ...] | None = None
-    """What the script's source says about the sites of the trace."""
-    stall: StallSeen | None = None
-    """``None`` where the run was not watched for one."""
     ending: Ending | None = None
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
