@@ -8,7 +8,7 @@ from typing import Any
 
 import torch  # noqa: TID253 - this module is imported in ranks only
 import torch.distributed as dist  # noqa: TID253
-from accelerate import Accelerator  # noqa: TID253
+from accelerate import Accelerator, PartialState  # noqa: TID253
 
 from accel_doctor.probes.record import RankFile
 from ranks import die_with_parent
@@ -140,3 +140,19 @@ def crowded_core(core: int, hogs: int) -> None:
             die_with_parent()
             while True:
                 pass
+
+
+def sharded_on_cpu() -> None:
+    """Have the Accelerator shard by FSDP as the FSDP_* variables say, which accelerate itself does on devices only."""
+    from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
+
+    begin = Accelerator.__init__
+
+    def begin_sharded(self: Accelerator, **settings: object) -> None:
+        begin(self, **settings)
+        self.state.fsdp_plugin = FullyShardedDataParallelPlugin()
+        for state in (PartialState(), self.state):
+            state.device = torch.device("cpu")
+            state.distributed_type = DistributedType.FSDP
+
+    Accelerator.__init__ = begin_sharded

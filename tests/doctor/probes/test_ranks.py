@@ -89,6 +89,26 @@ def test_a_backend_without_reduce_scatter_is_no_crash(run_ranks: RunRanks) -> No
     assert "all_gather" in {t.op for t in sweep.timings}
 
 
+@pytest.mark.parametrize(("version", "wrapper"), [("1", "FullyShardedDataParallel"), ("2", "FSDPProbeModel")])
+def test_shards_are_not_compared_and_the_class_to_wrap_is_there(
+    run_ranks: RunRanks, version: str, wrapper: str
+) -> None:
+    fsdp = {
+        "FSDP_VERSION": version,
+        "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+        "FSDP_TRANSFORMER_CLS_TO_WRAP": "LlamaDecoderLayer,LlamaEmbedding",
+        "FSDP_SYNC_MODULE_STATES": "false",
+        "FSDP_CPU_RAM_EFFICIENT_LOADING": "false",
+    }
+    both = dict.fromkeys(range(2), ("sharded_on_cpu",))
+    ran = run_ranks(2, sick=both, environment=dict.fromkeys(range(2), fsdp), options=QUICK)
+    assert ran.codes == (0, 0), ran.output
+    training = rank_of(ran, 0).training
+    assert training
+    assert (training.wrapper, training.sharded, training.checksums) == (wrapper, True, ())
+    assert next(r for r in diagnose(ran.evidence, load_checks()).results if r.id == "GRD004").outcome.value == "skipped"
+
+
 @pytest.mark.parametrize(("phase", "kept"), [("import", ()), ("prepare", PROBES[:1]), ("sweep", PROBES[:3])])
 def test_a_killed_rank_loses_nothing_it_has_seen(run_ranks: RunRanks, phase: str, kept: tuple[str, ...]) -> None:
     ran = run_ranks(2, sick={1: ("killed_in", phase)}, options=QUICK)
