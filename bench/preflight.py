@@ -3,7 +3,7 @@
     python bench/preflight.py [--rounds 5] [--no-test]
 
 The reference is the same launch of a script that makes an Accelerator, a Linear, SGD and a loader, prepares them and
-steps once. Pairs alternate, so that a machine whose speed drifts does not decide; the figure to quote is the median ratio.
+steps once. Pairs alternate, so that a machine whose speed drifts does not decide; quote the median.
 """
 
 import argparse
@@ -26,6 +26,7 @@ loader = torch.utils.data.DataLoader(torch.randn(16, 8), batch_size=2)
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
 accelerator.backward(model(next(iter(loader))).mean())
 optimizer.step()
+accelerator.end_training()
 """
 FLAGS = "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no".split()  # noqa: SIM905
 BIN = Path(sys.executable).parent
