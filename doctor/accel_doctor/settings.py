@@ -15,6 +15,7 @@ FILE_NAMES = ("accel-doctor.toml", "pyproject.toml")
 """In one directory the first that holds settings wins."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Number = Annotated[int, msgspec.Meta(ge=0)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 Finite = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 
@@ -27,8 +28,16 @@ class Options(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     expect_batch_size: Count | UnsetType = UNSET
     min_bus_bandwidth: Positive | UnsetType = UNSET
     deadline: Positive | UnsetType = UNSET
+    num_workers: Number | UnsetType = UNSET
     model: str | UnsetType = UNSET
     checkpoint_dir: str | UnsetType = UNSET
+    checkpoint_size: Positive | UnsetType = UNSET
+    checkpoint_interval: Positive | UnsetType = UNSET
+    checkpoint_keep: Count | UnsetType = UNSET
+    time_limit: Positive | UnsetType = UNSET
+    steps: Count | UnsetType = UNSET
+    stall_timeout: Positive | UnsetType = UNSET
+    on_stall: Literal["report", "stop"] | UnsetType = UNSET
     run_dir: str | UnsetType = UNSET
     allow_busy: bool | UnsetType = UNSET
     select: list[str] | UnsetType = UNSET

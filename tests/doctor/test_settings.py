@@ -89,6 +89,7 @@ def test_outside_a_repository_only_the_working_directory_is_read(tmp_path: Path)
         ('batch-size = "x"', "batch-size: expected `int`, got `str`"),
         ("batch-size = true", "batch-size: expected `int`, got `bool`"),
         ("batch-size = 0", "batch-size: expected `int` >= 1"),
+        ("num-workers = -1", "num-workers: expected `int` >= 0"),
         ("deadline = inf", "deadline: expected `float` <= 1000000000000.0"),
         ("min-bus-bandwidth = nan", "min-bus-bandwidth: expected `float` > 0.0"),
         ('select = "GPU"', "select: expected a list, got `str`"),

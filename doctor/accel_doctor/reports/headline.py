@@ -8,7 +8,13 @@ from accel_doctor.reports.summary import Seen
 
 SHAPING = ("num_processes", "num_machines", "distributed_type", "mixed_precision")
 """The settings that the launch line speaks of."""
-EXPECTED = ("batch_size", "gradient_accumulation_steps", "expect_batch_size", "min_bus_bandwidth_gb_s")
+OPTIONS = {
+    "min_bus_bandwidth_gb_s": "min_bus_bandwidth",
+    "checkpoint_bytes": "checkpoint_size",
+    "checkpoint_interval_s": "checkpoint_interval",
+    "time_limit_s": "time_limit",
+}
+"""Options whose evidence has another name, with its unit."""
 MAX_LOST = 4
 
 
@@ -80,17 +86,15 @@ def described(launch: Launch) -> str:
 
 def asked_line(page: Page, asked: Asked) -> None:
     """Add what the user expects, and where each number was said."""
-    values = {field: value for field in EXPECTED if (value := getattr(asked, field)) is not None}
+    fields = [name for name in asked.__struct_fields__ if name not in ("sources", "thresholds")]
     said = [
-        f"{_option(field)} {value} ({asked.sources.get(_option(field), 'given')})" for field, value in values.items()
+        f"{name} {getattr(asked, name)} ({asked.sources.get(OPTIONS.get(name, name), 'given')})"
+        for name in fields
+        if getattr(asked, name) is not None
     ]
     said += [f"{key} {value:g} (settings)" for key, value in asked.thresholds.items()]
     if said:
         page.line("asked   ", " · ".join(said), DIM)
-
-
-def _option(field: str) -> str:
-    return field.removesuffix("_gb_s")
 
 
 def _sources(launch: Launch) -> str:

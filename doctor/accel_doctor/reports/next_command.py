@@ -33,6 +33,7 @@ def launch_command(launch: Launch) -> str:
     argv = launch.argv
     for module, words in SHORT.items():
         if module in argv:
-            argv = (*words, *argv[argv.index(module) + 1 :])
+            place = argv.index(module)
+            argv = (*argv[: max(place - 2, 0)], *words, *argv[place + 1 :])
     alone = "ACCELERATE_USE_CPU=1 " if launch.chosen_by == "doctor" else ""
     return alone + shlex.join((*argv, "train.py")) if argv else ""

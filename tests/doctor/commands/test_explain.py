@@ -17,6 +17,7 @@ def test_a_check_says_everything_of_itself(capsys: Captured) -> None:
     for part in (check.name, check.title, check.why, check.fix, "present: every rank is there", "worst error"):
         assert " ".join(part.split()) in text
     assert "exams preflight" in text
+    assert "judges ranks" in text
     assert f"silent where one of these explains it: {', '.join(check.consequence_of)}" in text
 
 

@@ -28,17 +28,16 @@ def test_an_id_a_prefix_or_a_name_shortens_it(capsys: Captured) -> None:
 def test_json_holds_what_the_table_does_and_what_is_judged(capsys: Captured) -> None:
     assert main(["list", "RNK001", "--output-format", "json"]) == 0
     check = next(c for c in load_checks() if c.id == "RNK001")
-    assert json.loads(capsys.readouterr().out) == [
-        {
-            "id": "RNK001",
-            "name": "missing-rank",
-            "severity": "error",
-            "invariant": "present",
-            "title": check.title,
-            "exams": ["preflight"],
-            "evidence": ["ranks"],
-        }
-    ]
+    (row,) = json.loads(capsys.readouterr().out)
+    assert "preflight" in row.pop("exams")
+    assert "ranks" in row.pop("evidence")
+    assert row == {
+        "id": "RNK001",
+        "name": "missing-rank",
+        "severity": "error",
+        "invariant": "present",
+        "title": check.title,
+    }
 
 
 @pytest.mark.parametrize("words", [["list"], ["explain", "RNK001"], ["--help"], ["report", "--help"]])

@@ -247,13 +247,17 @@ def test_what_the_user_expects_is_shown_with_its_source() -> None:
     asked = Asked(
         batch_size=16,
         min_bus_bandwidth_gb_s=10.0,
-        sources={"batch_size": "flag --batch-size", "min_bus_bandwidth": "pyproject.toml"},
+        checkpoint_bytes=2,
+        sources={
+            "batch_size": "flag --batch-size",
+            "min_bus_bandwidth": "pyproject.toml",
+            "checkpoint_size": "flag --checkpoint-size",
+        },
         thresholds={"NET002.warn_below_pct": 70},
     )
-    line = (
-        "asked   batch_size 16 (flag --batch-size) · min_bus_bandwidth 10.0 (pyproject.toml) · NET002.warn_below_pct 70"
-    )
-    assert line in shown(diagnosis(recorded(asked=asked), Verdict.PASSED), width=200)
+    text = shown(diagnosis(recorded(asked=asked), Verdict.PASSED), width=200)
+    assert "asked   batch_size 16 (flag --batch-size) · min_bus_bandwidth_gb_s 10.0 (pyproject.toml)" in text
+    assert "checkpoint_bytes 2 (flag --checkpoint-size) · NET002.warn_below_pct 70 (settings)" in " ".join(text.split())
 
 
 def test_without_a_launch_or_ranks_the_report_still_stands() -> None:
