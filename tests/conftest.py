@@ -1,3 +1,3 @@
 """Fixtures that every test may ask for."""
 
-pytest_plugins = ["ranks"]
+pytest_plugins = ["fake_nvml.fixture", "host_reading", "ranks"]

@@ -26,6 +26,7 @@ class Limits(Record, frozen=True, kw_only=True):
     open_files: int | None = None
     locked_memory_bytes: int | None = None
     processes: int | None = None
+    """Of the user; ``None`` for root too, whom the kernel does not hold to it."""
     cgroup_processes: int | None = None
     """The cgroup's limit of processes and threads."""
     cgroup_processes_used: int | None = None

@@ -61,7 +61,7 @@ def _limits(grant: Grant) -> Limits:
     return Limits(
         open_files=_soft(resource.RLIMIT_NOFILE),
         locked_memory_bytes=_soft(resource.RLIMIT_MEMLOCK),
-        processes=_soft(resource.RLIMIT_NPROC),
+        processes=None if os.getuid() == 0 else _soft(resource.RLIMIT_NPROC),
         cgroup_processes=grant.processes,
         cgroup_processes_used=grant.processes_used,
     )

@@ -1,51 +1,16 @@
 """What control groups grant: version 1 with real groups, version 2 from its files."""
 
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from accel_doctor.machine.cgroup import Grant, read_grant
+from host_reading import MakeGroup, needs_groups
 
 MIB = 2**20
-ENTER = """\
-import os, pathlib, sys
-for folder in sys.argv[1:]:
-    pathlib.Path(folder, "cgroup.procs").write_text(str(os.getpid()))
-"""
 READ = "from accel_doctor.machine.cgroup import read_grant; print(repr(tuple(read_grant())))"
-
-
-def has_version_1(controller: str) -> bool:
-    folder = Path("/sys/fs/cgroup", controller)
-    return os.geteuid() == 0 and (folder / "cgroup.procs").exists() and os.access(folder, os.W_OK)
-
-
-needs_groups = pytest.mark.skipif(
-    not all(has_version_1(c) for c in ("cpu", "memory", "pids")), reason="needs root and control groups of version 1"
-)
-Group = Callable[[str, dict[str, object]], Path]
-
-
-@pytest.fixture
-def group() -> Iterator[Group]:
-    """Yield a function that makes a real group with settings; they are gone after the test."""
-    made: list[Path] = []
-
-    def make(name: str, settings: dict[str, object]) -> Path:
-        folder = Path("/sys/fs/cgroup", name.replace("@", f"accel-doctor-{os.getpid()}"))
-        folder.mkdir()
-        made.append(folder)
-        for file, value in settings.items():
-            (folder / file).write_text(str(value))
-        return folder
-
-    yield make
-    for folder in reversed(made):
-        folder.rmdir()
 
 
 def grant_inside(*folders: Path) -> Grant:
@@ -60,28 +25,28 @@ def grant_inside(*folders: Path) -> Grant:
 
 
 @needs_groups
-def test_a_real_quota_counts_as_cpus(group: Group) -> None:
-    folder = group("cpu/@", {"cpu.cfs_period_us": 100000, "cpu.cfs_quota_us": 150000})
+def test_a_real_quota_counts_as_cpus(make_group: MakeGroup) -> None:
+    folder = make_group("cpu/@", {"cpu.cfs_period_us": 100000, "cpu.cfs_quota_us": 150000})
     assert grant_inside(folder).cpus == pytest.approx(1.5)
 
 
 @needs_groups
-def test_the_tightest_level_counts(group: Group) -> None:
-    group("cpu/@", {"cpu.cfs_quota_us": 50000})
-    assert grant_inside(group("cpu/@/inner", {"cpu.cfs_quota_us": -1})).cpus == pytest.approx(0.5)
+def test_the_tightest_level_counts(make_group: MakeGroup) -> None:
+    make_group("cpu/@", {"cpu.cfs_quota_us": 50000})
+    assert grant_inside(make_group("cpu/@/inner", {"cpu.cfs_quota_us": -1})).cpus == pytest.approx(0.5)
 
 
 @needs_groups
-def test_a_real_memory_limit_comes_with_its_use(group: Group) -> None:
-    grant = grant_inside(group("memory/@", {"memory.limit_in_bytes": 256 * MIB}))
+def test_a_real_memory_limit_comes_with_its_use(make_group: MakeGroup) -> None:
+    grant = grant_inside(make_group("memory/@", {"memory.limit_in_bytes": 256 * MIB}))
     assert grant.memory_limit_bytes == 256 * MIB
     assert grant.memory_used_bytes is not None
     assert 0 < grant.memory_used_bytes < 256 * MIB
 
 
 @needs_groups
-def test_a_real_limit_of_processes_comes_with_its_use(group: Group) -> None:
-    grant = grant_inside(group("pids/@", {"pids.max": 77}))
+def test_a_real_limit_of_processes_comes_with_its_use(make_group: MakeGroup) -> None:
+    grant = grant_inside(make_group("pids/@", {"pids.max": 77}))
     assert (grant.processes, grant.processes_used) == (77, 1)
 
 

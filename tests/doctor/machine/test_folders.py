@@ -12,15 +12,7 @@ import pytest
 from accel_doctor.evidence import Folder, ProbeOptions
 from accel_doctor.machine.folders import read_folders, remove_folder
 from accel_doctor.machine.storage import check_storage, clean_storage, is_usable, probe_folder
-
-
-def can_mount() -> bool:
-    """Return whether this process may mount in a namespace of its own."""
-    run = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False, timeout=20)
-    return os.geteuid() == 0 and run.returncode == 0
-
-
-needs_mounts = pytest.mark.skipif(not can_mount(), reason="mounting needs root")
+from host_reading import needs_mounts
 
 
 def asked(path: Path) -> Folder:
