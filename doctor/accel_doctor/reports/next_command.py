@@ -14,10 +14,10 @@ SHORT = {
 
 
 def next_command(diagnosis: Diagnosis) -> str:
-    """Return the launch after a pass, the explanation after a failure, the details where something is missing."""
+    """Return a rehearsal after a pass, the explanation after a failure, the details where something is missing."""
     evidence = diagnosis.evidence
     if diagnosis.verdict is Verdict.PASSED:
-        return launch_command(evidence.launch) if evidence.launch else ""
+        return rehearsal(evidence.launch) if evidence.launch and evidence.exam == "preflight" else ""
     first = _first(diagnosis, Outcome.FAILED) or _first(diagnosis, Outcome.WARNED)
     if diagnosis.verdict is Verdict.FAILED and first:
         return f"accel-doctor explain {first}"
@@ -28,12 +28,18 @@ def _first(diagnosis: Diagnosis, outcome: Outcome) -> str:
     return next((r.id for r in diagnosis.results if r.outcome is outcome), "")
 
 
-def launch_command(launch: Launch) -> str:
-    """Return the launch that was examined, as people type it, for a script of the user's."""
-    argv = launch.argv
+def rehearsal(launch: Launch) -> str:
+    """Return the examined launch with a script of the user's, to be watched for a few steps."""
+    if not launch.argv:
+        return ""
+    alone = "ACCELERATE_USE_CPU=1 " if launch.chosen_by == "doctor" else ""
+    return f"{alone}accel-doctor run --steps 20 -- {shlex.join((*typed(launch.argv), 'train.py'))}"
+
+
+def typed(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a launcher's argv as people type it."""
     for module, words in SHORT.items():
         if module in argv:
             place = argv.index(module)
-            argv = (*argv[: max(place - 2, 0)], *words, *argv[place + 1 :])
-    alone = "ACCELERATE_USE_CPU=1 " if launch.chosen_by == "doctor" else ""
-    return alone + shlex.join((*argv, "train.py")) if argv else ""
+            return (*argv[: max(place - 2, 0)], *words, *argv[place + 1 :])
+    return argv
