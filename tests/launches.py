@@ -65,9 +65,12 @@ class Started:
         options: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
+        inside: str | None = None,
     ) -> None:
+        """Start a preflight, ``inside`` a network namespace where one is given."""
         self.run_dir = tmp_path / "run"
-        argv = (*DOCTOR, "preflight", "--output-format", "json", "--run-dir", str(self.run_dir), *options)
+        entered = ("ip", "netns", "exec", inside) if inside else ()
+        argv = (*entered, *DOCTOR, "preflight", "--output-format", "json", "--run-dir", str(self.run_dir), *options)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             [*argv, *(("--", *words) if words else ())],
