@@ -133,7 +133,7 @@ def other_version(version: str) -> None:
 
 
 def crowded_core(core: int, hogs: int) -> None:
-    """Bind this rank to one core, and keep that core busy."""
+    """Bind this rank to one core, and keep that core busy with others."""
     os.sched_setaffinity(0, {core})
     for _ in range(hogs):
         if os.fork() == 0:

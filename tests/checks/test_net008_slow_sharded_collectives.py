@@ -26,9 +26,9 @@ def test_with_nvls_three_quarters_of_all_reduce_are_healthy() -> None:
 
 
 def test_gloo_makes_reduce_scatter_of_all_reduce_and_is_not_blamed_for_it() -> None:
-    assert findings(CHECK, reaching("gloo", all_reduce=1.0, all_gather=0.6, reduce_scatter=0.01)) == ()
-    (finding,) = findings(CHECK, reaching("gloo", all_reduce=1.0, all_gather=0.05, reduce_scatter=0.01))
-    assert finding.message.startswith("all_gather reaches 0.05 GB/s")
+    assert findings(CHECK, reaching("gloo", all_reduce=1.0, all_gather=0.14, reduce_scatter=0.01)) == ()
+    (finding,) = findings(CHECK, reaching("gloo", all_reduce=1.0, all_gather=0.04, reduce_scatter=0.01))
+    assert finding.message.startswith("all_gather reaches 0.04 GB/s")
 
 
 def test_small_payloads_say_nothing_of_bandwidth() -> None:

@@ -37,7 +37,7 @@ def live(record: RankFile, options: ProbeOptions) -> RankEnd:
     try:
         record.begin("import")
         seat = _module("join").join(record, options)
-        for phase in phases(options):
+        for phase in phases(options, str(seat.accelerator.distributed_type.value)):
             record.begin(phase)
             seen = _module(phase).probe(seat)
             if seen is not None:
@@ -59,10 +59,14 @@ def live(record: RankFile, options: ProbeOptions) -> RankEnd:
     return RankEnd(how="finished", at_s=time.time(), exit_code=0)
 
 
-def phases(options: ProbeOptions) -> tuple[str, ...]:
-    """Return the phases after joining; each is a module with a ``probe``, and those that see something fill a field."""
-    storage = ("storage",) if options.checkpoint_dir else ()
-    return ("guards", "prepare", "data", "training", "sweep", "compute", *storage, "leave")
+def phases(options: ProbeOptions, distributed_type: str) -> tuple[str, ...]:
+    """Return the phases after joining; each is a module with a ``probe``, and those that see something fill a field.
+
+    Megatron-LM trains models of its own only, so there is nothing to prepare under it.
+    """
+    model = () if distributed_type == "MEGATRON_LM" else ("prepare", "data", "training")
+    storage = ("storage",) if options.checkpoint_dir and model else ()
+    return ("guards", *model, "sweep", "compute", *storage, "leave")
 
 
 def _module(name: str) -> ModuleType:

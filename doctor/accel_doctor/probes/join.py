@@ -8,7 +8,7 @@ from accelerate import Accelerator
 from accel_doctor.evidence import ProbeOptions
 from accel_doctor.probes.identity import loaded_versions
 from accel_doctor.probes.record import RankFile
-from accel_doctor.probes.seat import Seat, group_of
+from accel_doctor.probes.seat import Seat, group_of, grouped
 
 
 def join(record: RankFile, options: ProbeOptions) -> Seat:
@@ -21,5 +21,8 @@ def join(record: RankFile, options: ProbeOptions) -> Seat:
     record.begin("join")
     with record.collective("init_process_group"):
         accelerator = Accelerator(gradient_accumulation_steps=options.gradient_accumulation_steps)
-    record.write(group=group_of(accelerator, time.time()))
+    group = group_of(accelerator, time.time())
+    record.write(group=group)
+    if "RANK" not in os.environ and grouped():  # mpirun names ranks in variables of its own
+        record.write(rank=group.rank, local_rank=group.local_rank)
     return Seat(accelerator, options, record)

@@ -12,6 +12,8 @@ from accel_doctor.evidence import ProbeOptions
 from accel_doctor.probes.seat import Prepared, Seat
 
 WIDTH = 16
+COPIES = 16
+"""FP8 kernels take rows and columns by sixteens; equal rows leave the mean as it is."""
 LEAST_STEPS = 2
 LEAST_BATCHES = 8
 """Of one epoch and rank: enough that ranks which draw by chance do not look as if they shared the data."""
@@ -49,9 +51,9 @@ class ProbeModel(torch.nn.Module):  # type: ignore[misc]
 
 
 def features_of(indices: torch.Tensor) -> torch.Tensor:
-    """Return the features of samples, which depend on nothing but their indices; shape (rows, WIDTH)."""
+    """Return the features of samples, which depend on nothing but their indices; shape (rows x COPIES, WIDTH)."""
     steps = torch.arange(1, WIDTH + 1, device=indices.device, dtype=torch.float32)
-    return torch.sin(indices.float()[:, None] * steps)
+    return torch.sin(indices.float()[:, None] * steps).repeat(COPIES, 1)
 
 
 def dataset_length(options: ProbeOptions, world_size: int) -> int:

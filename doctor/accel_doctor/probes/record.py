@@ -68,6 +68,7 @@ class RankFile:
 
 def _open(path: Path, flags: int) -> int | None:
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | flags, 0o600)
     except OSError:
         return None

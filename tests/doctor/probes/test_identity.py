@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from accel_doctor.evidence import ProbeOptions
+from accel_doctor.probes.__main__ import phases
 from accel_doctor.probes.beat import is_over
 from accel_doctor.probes.identity import identity
 
@@ -41,3 +42,10 @@ def test_an_exam_is_over_when_its_doctor_is_gone_or_its_deadline_past() -> None:
     assert not is_over(ProbeOptions(doctor_pid=os.getpid(), doctor_host=here), 0.0)
     assert is_over(ProbeOptions(doctor_pid=ended.pid, doctor_host=here), 0.0)
     assert not is_over(ProbeOptions(doctor_pid=ended.pid, doctor_host="another"), 0.0)
+
+
+def test_megatron_prepares_nothing_and_storage_is_asked_for() -> None:
+    model = ("prepare", "data", "training")
+    assert phases(ProbeOptions(), "MULTI_CPU") == ("guards", *model, "sweep", "compute", "leave")
+    assert phases(ProbeOptions(checkpoint_dir="/data"), "FSDP")[-2:] == ("storage", "leave")
+    assert phases(ProbeOptions(checkpoint_dir="/data"), "MEGATRON_LM") == ("guards", "sweep", "compute", "leave")
