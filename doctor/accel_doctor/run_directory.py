@@ -11,6 +11,7 @@ HOME = ".accel-doctor"
 RESERVE_BYTES = 1 << 20
 """What must fit before anything is launched: evidence lost later looks like evidence that never was."""
 OWN_FILES = ("evidence.json", "probe.json", "output.log")
+OWN_FOLDERS = ("ranks", "tmp")
 
 
 def make_run_directory(asked: Path | None, cwd: Path) -> Path:
@@ -47,8 +48,9 @@ def _ignore_in_git(path: Path) -> None:
 def _forget_earlier_exam(path: Path) -> None:
     for name in OWN_FILES:
         (path / name).unlink(missing_ok=True)
-    if (path / "ranks").is_dir():
-        shutil.rmtree(path / "ranks")
+    for name in OWN_FOLDERS:
+        if (path / name).is_dir():
+            shutil.rmtree(path / name)
 
 
 def _prove_writable(path: Path) -> None:

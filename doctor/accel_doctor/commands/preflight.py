@@ -14,7 +14,7 @@ from accel_doctor.evidence import Asked, Evidence
 from accel_doctor.evidence.file import write_evidence
 from accel_doctor.exams.preflight import Request, examine
 from accel_doctor.interrupts import Interrupts
-from accel_doctor.reports.live import open_display
+from accel_doctor.reports.live import open_display, wants_plain
 from accel_doctor.run_directory import make_run_directory
 from accel_doctor.streams import say
 
@@ -54,7 +54,8 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, d
     """
     plan = plan_report(ctx)
     cwd = Path.cwd()
-    with Interrupts() as interrupts, open_display(plain=_plain()) as display:
+    plain = wants_plain(sys.stderr, os.environ)
+    with Interrupts() as interrupts, open_display(plain=plain, quiet=ctx.params["quiet"]) as display:
         request = Request(
             words=words,
             asked=_asked(ctx),
@@ -76,10 +77,6 @@ def _keep(run_dir: Path, evidence: Evidence) -> None:
         write_evidence(run_dir, evidence)
     except DoctorError as error:
         say(f"accel-doctor: {error}; the report stands, and cannot be made again")
-
-
-def _plain() -> bool:
-    return bool(os.environ.get("CI")) or not sys.stderr.isatty()
 
 
 def _asked(ctx: ExamContext) -> Asked:

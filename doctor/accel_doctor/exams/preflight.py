@@ -1,6 +1,7 @@
 """Gathers the evidence of a preflight: the launch that would be made here, and probes on its ranks."""
 
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable
@@ -132,9 +133,16 @@ class _Preflight:
         )
 
     def _start(self) -> LaunchedProcess:
+        temporary = self.request.run_dir / "tmp"
+        temporary.mkdir(mode=0o700)
         return LaunchedProcess(
             (*self.resolved.command, self.resolved.module_flag, "accel_doctor.probes", str(self.request.run_dir)),
-            environment={**self.environment, **self.resolved.environment, "PYTHONSAFEPATH": "1"},
+            environment={
+                **self.environment,
+                **self.resolved.environment,
+                "PYTHONSAFEPATH": "1",
+                "TMPDIR": str(temporary),
+            },
             cwd=self.request.cwd,
             output=self.request.run_dir / "output.log",
         )
@@ -150,6 +158,7 @@ class _Preflight:
         finally:
             request.interrupts.shield()
             left = launched.stop(STOP_GRACE_S, request.interrupts.hurry)
+            shutil.rmtree(request.run_dir / "tmp", ignore_errors=True)
         return watched, left
 
     def _read_ranks(self, launched: LaunchedProcess, watched: Watched) -> tuple[Rank, ...]:
