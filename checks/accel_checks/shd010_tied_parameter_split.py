@@ -29,6 +29,7 @@ def _finding(launch: Launch, plan: WrapPlan, tie: Tie) -> Finding:
         seen=f"{len(plan.split_ties)} tied parameters over several units, the first in {units}",
         wanted="all modules that share a parameter in one unit",
         values={"split_parameters": len(plan.split_ties)},
+        fix=f"set {CLASSES}: {plan.blocks[0].name} alone, so that both stay in the root" if plan.blocks else "",
         location=place_of(launch, CLASSES) or place_of(launch, POLICY),
     )
 

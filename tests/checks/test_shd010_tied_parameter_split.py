@@ -19,6 +19,7 @@ def test_a_tied_parameter_over_two_units(version: int, breaks: str) -> None:
     assert "embed.weight and head.weight are one parameter" in found.message
     assert "embed and the root" in found.message
     assert breaks in found.message
+    assert found.fix == "set fsdp_transformer_layer_cls_to_wrap: Block alone, so that both stay in the root"
     assert found.location == Location(path="train.yaml", line=12)
 
 

@@ -81,7 +81,7 @@ def _wanted(
         return None, ""
     if plugin.transformer_cls_names_to_wrap is not None:
         return tuple(plugin.transformer_cls_names_to_wrap), "launch"
-    own = tuple(getattr(model, "_no_split_modules", None) or ())
+    own = tuple(sorted(getattr(model, "_no_split_modules", None) or ()))
     return own, "_no_split_modules" if own else ""
 
 
