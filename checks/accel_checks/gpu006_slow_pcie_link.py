@@ -1,0 +1,99 @@
+"""GPU006: a device's PCIe link is narrower or slower under load than it can be, or than its peers'."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from accel_checks._devices import answering, label, under_load
+from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
+from accel_doctor.evidence import Device, Evidence, Sample
+
+AWAKE_PCT = Threshold("GPU006.awake_pct", 20, "a device at rest drops its link to generation 1 to save power")
+LOOKS = 3
+
+
+class Link(NamedTuple):
+    """The best link of a device under load."""
+
+    device: Device
+    generation: int | None
+    width: int | None
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """Compare the best link seen under load with what device and slot can do, and with equal devices."""
+    links = [_link(d, looks) for d in answering(evidence) if len(looks := _awake(evidence, d)) >= LOOKS]
+    if not links:
+        raise NotApplicable("no GPU told its PCIe link under load")
+    for link in links:
+        equals = [other for other in links if other.device.name == link.device.name]
+        if finding := _narrow(link, equals) or _slow(link, equals):
+            yield finding
+
+
+def _awake(evidence: Evidence, device: Device) -> list[Sample]:
+    least = AWAKE_PCT.of(evidence)
+    return [
+        s
+        for s in under_load(device)
+        if (s.busy_pct is None or s.busy_pct >= least) and (s.pcie_width is not None or s.pcie_generation is not None)
+    ]
+
+
+def _link(device: Device, looks: list[Sample]) -> Link:
+    return Link(
+        device,
+        max((s.pcie_generation for s in looks if s.pcie_generation is not None), default=None),
+        max((s.pcie_width for s in looks if s.pcie_width is not None), default=None),
+    )
+
+
+def _narrow(link: Link, equals: list[Link]) -> Finding | None:
+    """Find a link of fewer lanes than the device has; where all equals have as few, the slots are so."""
+    device, width, most = link.device, link.width, link.device.pcie_width_max
+    if width is None or most is None or width >= most:
+        return None
+    slot = device.pcie_slot_width
+    broken = slot is not None and width < min(slot, most)
+    alike = not broken and all(other.width == width for other in equals)
+    why = f"; its slot has {slot}" if slot is not None and slot < most else ""
+    return Finding(
+        message=f"{label(device)} uses {width} of {most} PCIe lanes under load{why}"
+        + (", like every GPU here" if alike and len(equals) > 1 else ""),
+        severity=Severity.NOTE if alike else Severity.WARNING,
+        seen=f"x{width}",
+        wanted=f"x{most}" if broken or slot is None else f"a slot with {most} lanes",
+        values={"lanes": width, "lanes_max": most, **({} if slot is None else {"slot_lanes": slot})},
+        fix="" if broken or slot is None else "move the card to a slot with more lanes, if there is one",
+        host=device.host,
+    )
+
+
+def _slow(link: Link, equals: list[Link]) -> Finding | None:
+    device, generation = link.device, link.generation
+    if generation is None:
+        return None
+    peers = max((other.generation for other in equals if other.generation is not None), default=generation)
+    wanted = max(device.pcie_generation_max or 0, peers)
+    if generation >= wanted:
+        return None
+    return Finding(
+        message=f"{label(device)} runs PCIe generation {generation} under load, and could run {wanted}",
+        severity=Severity.WARNING,
+        seen=f"generation {generation}",
+        wanted=f"generation {wanted}" + ("" if device.pcie_generation_max == wanted else ", as its peers"),
+        values={"generation": generation, "generation_max": wanted},
+        host=device.host,
+    )
+
+
+CHECK = Check(
+    id="GPU006",
+    name="slow-pcie-link",
+    invariant=Invariant.BALANCED,
+    title="A GPU's PCIe link is narrower or slower than it can be",
+    why="Without NVLink all gradients go over PCIe: half the lanes, or a generation less, is half the bandwidth.",
+    fix="reseat the card, change its riser or cable, and look at the slot's generation and bifurcation in the BIOS",
+    judges=(Judge(needs=("devices",), judge=judge),),
+    severity=Severity.WARNING,
+    thresholds=(AWAKE_PCT,),
+)

@@ -1,0 +1,53 @@
+from statistics import median
+
+import pytest
+
+from accel_checks._devices import bare, gpus, peer_medians, placement, span_s
+from accel_doctor.testing import healthy_run
+from accel_doctor.testing_gpu import gpu_rank, gpu_run, healthy_gpu, load
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1.0, 2.0], [3.0, 1.0, 2.0], [5.0, 5.0, 5.0, 1.0], [1.0, 2.0, 2.0, 9.0, 4.0], [float(i % 7) for i in range(50)]],
+)
+def test_each_value_is_compared_with_the_median_of_the_others(values: list[float]) -> None:
+    expected = [median(values[:i] + values[i + 1 :]) for i in range(len(values))]
+    assert peer_medians(values) == expected
+
+
+def test_uuids_of_torch_and_of_the_driver_are_the_same() -> None:
+    assert bare("GPU-8932F937-d72c") == bare("8932f937-d72c")
+    assert bare("MIG-1b0b") == bare("GPU-1b0b") == "1b0b"
+
+
+def test_gpus_are_listed_briefly() -> None:
+    devices = [healthy_gpu(i) for i in range(9)]
+    assert [gpus(devices[:1]), gpus(devices[:3]), gpus(devices)] == [
+        "GPU 0",
+        "GPUs 0, 1 and 2",
+        "GPUs 0, 1, 2 and 6 more",
+    ]
+
+
+def test_span_of_nothing() -> None:
+    assert (span_s(()), span_s(load(6.0))) == (0.0, 6.0)
+
+
+def test_where_the_ranks_are() -> None:
+    places = placement(gpu_run())
+    assert [r.rank for r in places.on(healthy_gpu(1))] == [1]
+    assert places.complete
+    assert not placement(gpu_run(ranks=(gpu_rank(0), gpu_rank(1, device_uuid=None)))).complete
+    assert not placement(healthy_run(ranks=())).complete
+
+
+@pytest.mark.parametrize(
+    ("processes", "uuids", "occupied"), [((), True, True), ((), False, False), (None, False, None), (None, True, True)]
+)
+def test_a_device_is_occupied_by_what_ranks_or_driver_say(
+    processes: tuple[()] | None, uuids: bool, occupied: bool | None
+) -> None:
+    device = healthy_gpu(1, processes_during=processes)
+    ranks = tuple(gpu_rank(i, **({} if uuids else {"device_uuid": None})) for i in range(2))
+    assert placement(gpu_run(ranks=ranks)).occupied(device) is occupied
