@@ -12,7 +12,7 @@ from accel_doctor.launch.config import Config, default_path, read_config, shown_
 from accel_doctor.launch.effects import apply_environment, strategy_of
 from accel_doctor.launch.flags import ACCELERATE
 from accel_doctor.launch.ledger import Ledger
-from accel_doctor.launch.losses import note_losses
+from accel_doctor.launch.losses import note_losses, trivial
 from accel_doctor.launch.refusals import refuse_flags, refuse_launcher, refuse_merged, refuse_ranks
 
 MODES = {
@@ -179,7 +179,7 @@ def _apply_key(ledger: Ledger, name: str, value: Value, source: str) -> None:
     elif ledger.named(name):
         ledger.also(name, value, source)
     else:
-        ledger.also(name, value, source, ignored=_DEFAULT_WINS)
+        ledger.also(name, value, source, ignored="" if trivial(name, value) else _DEFAULT_WINS)
 
 
 def _apply_nested(ledger: Ledger, name: str, value: Value, source: str, given: frozenset[str]) -> None:
