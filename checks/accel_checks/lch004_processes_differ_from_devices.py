@@ -1,0 +1,95 @@
+"""LCH004: fewer processes than visible devices, or more."""
+
+from collections.abc import Iterator
+
+from accel_checks._devices import answering, gpus, strangers
+from accel_checks._launches import launch_of, said
+from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
+from accel_doctor.evidence import Device, Evidence, Launch
+from accel_doctor.places import place, place_of
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """Compare the ranks that this machine is asked for with the devices they can use."""
+    launch = launch_of(evidence)
+    if launch.value("use_cpu") is True:
+        raise NotApplicable("the launch asks for the CPU")
+    devices = usable(evidence, launch)
+    asked = launch.asked_processes or 1
+    if asked < len(devices):
+        yield _fewer(launch, asked, devices)
+    elif asked > len(devices):
+        yield _more(launch, asked, devices)
+
+
+def usable(evidence: Evidence, launch: Launch) -> list[Device]:
+    """Return the devices that the launch leaves to its ranks."""
+    devices = answering(evidence)
+    ids = launch.value("gpu_ids")
+    if ids in (None, "all") or launch.source("gpu_ids").startswith("environment"):
+        return devices
+    listed = [part.strip() for part in said(ids).split(",")]
+    known = {str(d.index): d for d in evidence.devices.devices if not d.lost} if evidence.devices else {}
+    end = next((at for at, part in enumerate(listed) if part not in known), len(listed))
+    return [known[part] for part in listed[:end]]
+
+
+def _fewer(launch: Launch, asked: int, devices: list[Device]) -> Finding:
+    count, idle = len(devices), len(devices) - asked
+    severity, why = _weight(launch, devices, idle)
+    return Finding(
+        message=f"{_count(asked, 'process')} for {_count(count, 'visible device')}: {idle} stay idle ({why})",
+        severity=severity,
+        seen=f"{_count(asked, 'process')} ({launch.source('num_processes')})",
+        wanted=f"{_count(count, 'process')}, one a device: {gpus(devices)}",
+        values={"processes": asked, "devices": count},
+        command=f"accelerate launch --multi_gpu --num_processes {count} train.py",
+        location=place_of(launch, "num_processes"),
+    )
+
+
+def _weight(launch: Launch, devices: list[Device], idle: int) -> tuple[Severity, str]:
+    """Return how much idle devices weigh, by who chose the number."""
+    source = launch.source("num_processes")
+    free = [d for d in devices if not d.display and not strangers(d)]
+    if len(devices) - len(free) >= idle:
+        return Severity.NOTE, "as many show a screen or serve other processes"
+    if source == "default":
+        return Severity.ERROR, "nobody chose a number"
+    if launch.value("gpu_ids") not in (None, "all") and not launch.source("gpu_ids").startswith("environment"):
+        return Severity.ERROR, f"gpu_ids asks for {launch.value('gpu_ids')}"
+    if place(source):
+        return Severity.WARNING, f"num_processes is from {source}"
+    return Severity.NOTE, f"chosen by {source}"
+
+
+def _more(launch: Launch, asked: int, devices: list[Device]) -> Finding:
+    count = len(devices)
+    ids = launch.value("gpu_ids")
+    listed = f" of gpu_ids {ids} ({launch.source('gpu_ids')})" if ids not in (None, "all") else ""
+    return Finding(
+        message=f"{_count(asked, 'process')} for {_count(count, 'device')}{listed}: {asked - count} share one, "
+        "and NCCL refuses two ranks on a device",
+        seen=f"{_count(asked, 'process')} ({launch.source('num_processes')})",
+        wanted=f"at most {_count(count, 'process')}",
+        values={"processes": asked, "devices": count},
+        command=f"accelerate launch --multi_gpu --num_processes {count} train.py" if count > 1 else "",
+        location=place_of(launch, "num_processes"),
+    )
+
+
+def _count(number: int, what: str) -> str:
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{number} {what if number == 1 else plural}"
+
+
+CHECK = Check(
+    id="LCH004",
+    name="processes-differ-from-devices",
+    invariant=Invariant.PRESENT,
+    title="There are fewer processes than visible devices, or more",
+    why="A device without a process does nothing; two processes on one device share its speed and memory.",
+    fix="ask for one process a device, or hide the devices that are not meant: CUDA_VISIBLE_DEVICES or gpu_ids",
+    judges=(Judge(needs=("launch", "devices"), judge=judge),),
+    consequence_of=("ENV013",),
+)
