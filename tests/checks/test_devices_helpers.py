@@ -4,7 +4,7 @@ import pytest
 
 from accel_checks._devices import bare, gpus, peer_medians, placement, span_s
 from accel_doctor.testing import healthy_run
-from accel_doctor.testing_gpu import gpu_rank, gpu_run, healthy_gpu, load
+from accel_doctor.testing_gpu import gpu_rank, gpu_run, gpu_uuid, healthy_gpu, load
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_where_the_ranks_are() -> None:
     ("processes", "uuids", "occupied"), [((), True, True), ((), False, False), (None, False, None), (None, True, True)]
 )
 def test_a_device_is_occupied_by_what_ranks_or_driver_say(
-    processes: tuple[()] | None, uuids: bool, occupied: bool | None
+    *, processes: tuple[()] | None, uuids: bool, occupied: bool | None
 ) -> None:
     device = healthy_gpu(1, processes_during=processes)
-    ranks = tuple(gpu_rank(i, **({} if uuids else {"device_uuid": None})) for i in range(2))
+    ranks = tuple(gpu_rank(i, device_uuid=gpu_uuid(i) if uuids else None) for i in range(2))
     assert placement(gpu_run(ranks=ranks)).occupied(device) is occupied

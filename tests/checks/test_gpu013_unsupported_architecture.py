@@ -24,13 +24,13 @@ from accel_doctor.testing_gpu import gpu_rank, gpu_run
         ("9.0", ("gfx942",), False),
     ],
 )
-def test_what_runs_where(capability: str, built: tuple[str, ...], runs: bool) -> None:
+def test_what_runs_where(*, capability: str, built: tuple[str, ...], runs: bool) -> None:
     assert runs_on(capability, built) is runs
 
 
 def test_a_new_card_under_an_old_build() -> None:
-    new = {"compute_capability": "12.0", "arch_list": ("sm_80", "sm_90")}
-    (finding,) = findings(CHECK, gpu_run(ranks=tuple(gpu_rank(i, **new) for i in range(2))))
+    ranks = tuple(gpu_rank(i, compute_capability="12.0", arch_list=("sm_80", "sm_90")) for i in range(2))
+    (finding,) = findings(CHECK, gpu_run(ranks=ranks))
     assert finding.message == (
         "torch 2.13.0+cu128 has no code for compute capability 12.0, the device of ranks 0 and 1"
     )
