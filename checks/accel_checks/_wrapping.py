@@ -94,6 +94,6 @@ def amount(parameters: int) -> str:
     return str(parameters)
 
 
-def gigabytes(size_bytes: float) -> str:
-    """Return ``2.87 GB`` or ``12 MB``."""
-    return f"{size_bytes / 1e9:.3g} GB" if size_bytes >= 9.995e7 else f"{size_bytes / 1e6:.3g} MB"
+def sized(size_bytes: float) -> str:
+    """Return ``2.63 GiB`` or ``12 MiB``."""
+    return f"{size_bytes / 2**30:.3g} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.3g} MiB"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks import _wrapping as wrapping
-from accel_checks._wrapping import CLASSES, SIZE
+from accel_checks._wrapping import CLASSES, POLICY, SIZE
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Threshold
 from accel_doctor.evidence import Evidence, Launch, Unit, WrapPlan
 from accel_doctor.places import place_of
@@ -33,13 +33,13 @@ def _finding(launch: Launch, plan: WrapPlan, unit: Unit, evidence: Evidence) -> 
     return Finding(
         message=f"one FSDP unit, {wrapping.path(unit)}, holds {share:.0f} % of the "
         f"{wrapping.amount(plan.total_parameters)} parameters, and every rank gathers its "
-        f"{wrapping.gigabytes(unit.gathered_bytes)} at once: {_cause(launch, plan)}",
+        f"{wrapping.sized(unit.gathered_bytes)} at once: {_cause(launch, plan)}",
         severity=wrapping.severity(unit, share, SHARE.of(evidence), WEIGHT.of(evidence)),
         seen=wrapping.seen(unit, plan),
         wanted=wrapping.layers(plan),
         values=wrapping.values(unit, plan),
         fix=wrapping.remedy(plan),
-        location=place_of(launch, setting),
+        location=place_of(launch, setting) or place_of(launch, POLICY),
     )
 
 

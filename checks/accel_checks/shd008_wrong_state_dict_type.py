@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accel_checks._wrapping import gigabytes
+from accel_checks._wrapping import sized
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
 from accel_doctor.evidence import Evidence, Host
 from accel_doctor.places import place_of
@@ -23,12 +23,12 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         return
     source = launch.source(TYPE) if launch.value(TYPE) else f"the default of FSDP version {plan.fsdp_version}"
     yield Finding(
-        message=f"FULL_STATE_DICT ({source}) gathers {gigabytes(need_bytes)} at once in the memory of rank 0's host "
-        f"{host.name}, which has {gigabytes(free_bytes)} free",
+        message=f"FULL_STATE_DICT ({source}) gathers {sized(need_bytes)} at once in the memory of rank 0's host "
+        f"{host.name}, which has {sized(free_bytes)} free",
         severity=Severity.WARNING,
-        seen=f"{gigabytes(plan.stored_bytes)} of parameters; save_state gathers them, then {COPIES.of(evidence):g} x "
+        seen=f"{sized(plan.stored_bytes)} of parameters; save_state gathers them, then {COPIES.of(evidence):g} x "
         "as much for the optimizer",
-        wanted=f"{TYPE}: SHARDED_STATE_DICT, or more memory than {gigabytes(need_bytes)}",
+        wanted=f"{TYPE}: SHARDED_STATE_DICT, or more memory than {sized(need_bytes)}",
         values={"need_gb": round(need_bytes / 1e9, 3), "free_gb": round(free_bytes / 1e9, 3)},
         host=host.name,
         location=place_of(launch, TYPE),

@@ -55,7 +55,7 @@ def test_a_model_shows_what_no_policy_costs() -> None:
     (found,) = findings(CHECK, planned(one_unit(policy="NO_WRAP"), auto_wrap_policy="NO_WRAP"))
     assert found.severity is Severity.ERROR
     assert "100 % of the 1.4 B parameters" in found.message
-    assert "2.8 GB" in found.message
+    assert "2.61 GiB" in found.message
     assert found.location == Location(path="train.yaml", line=11)
     assert found.values["peak_gathered_gb"] == pytest.approx(2.8)
 

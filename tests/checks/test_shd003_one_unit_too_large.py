@@ -25,8 +25,9 @@ def test_a_policy_without_a_class_wraps_nothing() -> None:
     plan = one_unit(wanted_classes=(), wanted_from="")
     (found,) = findings(CHECK, planned(plan, auto_wrap_policy="TRANSFORMER_BASED_WRAP"))
     assert found.severity is Severity.ERROR
+    assert found.location == Location(path="train.yaml", line=11)
     assert "100 % of the 1.4 B parameters" in found.message
-    assert "2.8 GB" in found.message
+    assert "2.61 GiB" in found.message
     assert "_no_split_modules" in found.message
     assert found.wanted == "a unit for each Block: 24 of 50 M parameters"
     assert found.fix.endswith("fsdp_transformer_layer_cls_to_wrap: Block")
