@@ -50,9 +50,9 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 def _used(evidence: Evidence) -> list[Device]:
     """Return the devices with a rank on them; where nobody says, the first visible ones, as many as were asked for."""
     devices, places = peers(evidence), placement(evidence)
-    occupied = [d for d in devices if places.occupied(d)]
-    if len(occupied) > 1:
-        return occupied
+    occupied = [places.occupied(d) for d in devices]
+    if True in occupied and None not in occupied:
+        return [d for d, used in zip(devices, occupied, strict=True) if used]
     asked = evidence.launch.asked_processes if evidence.launch else None
     return devices[:asked]
 
