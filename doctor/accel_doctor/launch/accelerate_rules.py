@@ -87,9 +87,11 @@ def resolve_accelerate(command: Command, machine: Machine) -> Resolution:
     _name_type(ledger, config)
     path = launcher_path(ledger)
     apply_environment(ledger, path, machine.environment)
-    note_losses(ledger, path, machine.devices)
     strategy = strategy_of(path, machine.environment)
-    refusals += (*refuse_launcher(ledger, path), *refuse_ranks(ledger, strategy, machine.devices))
+    refusals += refuse_launcher(ledger, path)
+    if not any(r.about in ("config", "conflict") for r in refusals):
+        note_losses(ledger, path, machine.devices)
+        refusals += refuse_ranks(ledger, strategy, machine.devices)
     return Resolution(
         ledger,
         configs=(config,) if config else (),

@@ -1,5 +1,7 @@
 """Launches that cannot work by accelerate's own rules, known before they start."""
 
+import importlib.util
+import sys
 from collections.abc import Iterable
 
 from accel_doctor.evidence import Refusal
@@ -36,6 +38,9 @@ def refuse_merged(ledger: Ledger) -> Iterable[Refusal]:
 
 def refuse_launcher(ledger: Ledger, path: str) -> Iterable[Refusal]:
     """Return what the chosen launcher stops at."""
+    if path == "use_deepspeed" and importlib.util.find_spec("deepspeed") is None:
+        why = f"it asks for DeepSpeed, which is not installed for {sys.executable}"
+        yield Refusal(about="program", why=why, settings=("use_deepspeed",))
     machines = ledger.number("num_machines") or 1
     if machines > 1 and path in MULTI | {"use_deepspeed"} and ledger.number("machine_rank") is None:
         why = f"num_machines is {machines} and nobody says machine_rank"

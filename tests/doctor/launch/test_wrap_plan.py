@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -97,6 +99,25 @@ def test_when_the_time_is_up_nothing_is_left(tmp_path: Path) -> None:
     assert why == "the model was not built and wrapped within 10 s"
     sleeper = int((tmp_path / "wrap-fault.pid").read_text())
     assert not psutil.pid_exists(sleeper) or psutil.Process(sleeper).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.ranks
+def test_a_doctor_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    doctor = subprocess.Popen([sys.executable, "-c", PEAK, f"{FAULTS}:hangs"], cwd=tmp_path)
+    pid_file = tmp_path / "wrap-fault.pid"
+    wait_until(lambda: pid_file.is_file() and bool(pid_file.read_text()))
+    below = psutil.Process(doctor.pid).children(recursive=True)
+    assert int(pid_file.read_text()) in {process.pid for process in below}
+    doctor.kill()
+    doctor.wait()
+    wait_until(lambda: not any(process.is_running() for process in below))
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
 
 
 @pytest.mark.ranks
