@@ -28,5 +28,5 @@ def test_one_finding_however_many_parameters() -> None:
     assert found.values == {"split_parameters": 2}
 
 
-def test_ties_in_one_unit_are_well() -> None:
+def test_healthy_ties_lie_in_one_unit() -> None:
     assert outcome(CHECK, planned()).outcome is Outcome.PASSED

@@ -5,6 +5,7 @@ Started as ``python -m accel_doctor.probes.wrap_plan REQUEST`` with the FSDP_* v
 
 import os
 import resource
+import signal
 import sys
 import threading
 import time
@@ -61,11 +62,11 @@ def bound_memory() -> int:
 
 
 def _leave_with_doctor(doctor: int, timeout_s: float) -> None:
-    """End this process when the doctor is gone, or has not ended it in time."""
+    """End this process and all that it started when the doctor is gone, or has not ended it in time."""
     end_s = time.monotonic() + timeout_s + 5
     while os.getppid() == doctor and time.monotonic() < end_s:
         time.sleep(0.5)
-    os._exit(75)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
