@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from accel_checks._dat001_run import judge_run
+from accel_checks._lint_data import DAT001
 from accel_doctor.batch import data_parallel_ranks
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import DataProbe, Evidence, Rank
@@ -44,6 +46,6 @@ CHECK = Check(
     why="The ranks compute the same gradient: n devices do the work of one, and an epoch is n epochs of the same data.",
     fix="give every training DataLoader to accelerator.prepare(), and shard iterable data sets by rank yourself only "
     "when you do not",
-    judges=(Judge(needs=("ranks.data",), judge=judge),),
+    judges=(Judge(needs=("ranks.data",), judge=judge), Judge(needs=("ranks.trace",), judge=judge_run), DAT001),
     consequence_of=("LCH003", "LCH002"),
 )

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from accel_checks._grd004_run import judge_run
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Checksum, Evidence, Rank, TrainingProbe
 
@@ -70,6 +71,6 @@ CHECK = Check(
     why="Each rank trains its own model from there on; the checkpoint holds one of them, and the rest is lost work.",
     fix="call the model that accelerator.prepare() returned, never .module or the model it was made from, and "
     "accelerator.backward(loss)",
-    judges=(Judge(needs=("ranks.training",), judge=judge),),
-    consequence_of=("LCH003", "NET001"),
+    judges=(Judge(needs=("ranks.training",), judge=judge), Judge(needs=("ranks.trace",), judge=judge_run)),
+    consequence_of=("LCH003", "NET001", "GRD002", "GRD003", "GRD005", "GRD006", "GRD011"),
 )

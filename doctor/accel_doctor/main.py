@@ -12,6 +12,7 @@ from accel_doctor.errors import DoctorError
 
 VERBS = {
     "preflight": "Examine this machine's distributed set-up on real ranks; the default.",
+    "run": "Examine your own script, unchanged, while it runs.",
     "report": "Judge recorded evidence again, anywhere.",
     "explain": "Say what a check looks for, why it matters and what to do.",
     "list": "List the checks.",
@@ -43,9 +44,7 @@ class Verbs(click.Group):
                 f"no verb is called {cmd_name!r}, but {', '.join(VERBS)}; "
                 f"to examine the launch of a script: accel-doctor -- accelerate launch {cmd_name}"
             )
-        command = importlib.import_module(f"accel_doctor.commands.{cmd_name}").command
-        if not isinstance(command, click.Command):
-            raise TypeError(f"accel_doctor.commands.{cmd_name}.command is no click command")
+        command: click.Command = importlib.import_module(f"accel_doctor.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

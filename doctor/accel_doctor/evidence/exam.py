@@ -1,5 +1,7 @@
 """The whole of what one exam saw, as it lies in ``evidence.json``."""
 
+from functools import cached_property
+
 import msgspec
 
 from accel_doctor.evidence.base import Record
@@ -9,12 +11,16 @@ from accel_doctor.evidence.host import Host
 from accel_doctor.evidence.launch import Ending, Launch
 from accel_doctor.evidence.plan import WrapClass, WrapPlan
 from accel_doctor.evidence.rank import Rank
+from accel_doctor.evidence.run_code import SiteCode, StallSeen
+from accel_doctor.evidence.source import Source
 
 SCHEMA_VERSION = 1
 """Version of ``evidence.json``; readers take this one and the one before."""
 
 EXAM_SUBJECTS: dict[str, frozenset[str]] = {
     "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "storage"}),
+    "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall"}),
+    "lint": frozenset({"source"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
 
@@ -43,7 +49,7 @@ class Asked(Record, frozen=True, kw_only=True):
     """Overrides by ``ID.name``: ``NET002.warn_below_pct``."""
 
 
-class Evidence(Record, frozen=True, kw_only=True):
+class Evidence(Record, frozen=True, kw_only=True, dict=True):
     """One exam."""
 
     schema_version: int = msgspec.field(default_factory=lambda: SCHEMA_VERSION)
@@ -64,6 +70,12 @@ class Evidence(Record, frozen=True, kw_only=True):
     """``None`` without a model, without FSDP, or where the model could not be built."""
     wrap_classes: tuple[WrapClass, ...] | None = None
     """The classes that the launch wants wrapped, where no model was given."""
+    code: tuple[SiteCode, ...] | None = None
+    """What the script's source says about the sites of the trace."""
+    stall: StallSeen | None = None
+    """``None`` where the run was not watched for one."""
+    source: Source | None = None
+    """What reading the user's files showed; lint alone brings it."""
     ending: Ending | None = None
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
@@ -72,7 +84,7 @@ class Evidence(Record, frozen=True, kw_only=True):
     timings: dict[str, float] = {}
     """Seconds of the exam's own parts."""
 
-    @property
+    @cached_property
     def world(self) -> tuple[Rank, ...]:
         """Return the ranks in order of rank, then pid; empty when there are none."""
         return tuple(sorted(self.ranks or (), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid)))

@@ -1,6 +1,7 @@
 """What one rank was seen to do. A rank is one process; what it believes about the world is its own claim."""
 
 from accel_doctor.evidence.base import Record
+from accel_doctor.evidence.run import Trace
 
 
 class Phase(Record, frozen=True, kw_only=True):
@@ -233,6 +234,8 @@ class Rank(Record, frozen=True, kw_only=True):
     sweep: SweepProbe | None = None
     compute: ComputeProbe | None = None
     storage: StorageProbe | None = None
+    trace: Trace | None = None
+    """What the tracer saw of the user's own script."""
     phases: tuple[Phase, ...] = ()
     end: RankEnd | None = None
     watch: Watch | None = None

@@ -1,0 +1,57 @@
+"""GRD008: gradients are averaged at every micro-batch of an accumulation."""
+
+from collections.abc import Iterator
+
+from accel_checks._lint_model import GRD008
+from accel_doctor.check import Check, Finding, Invariant, Judge, Severity, ranks_of
+from accel_doctor.evidence import Evidence, Trace
+from accel_doctor.evidence.run import Stepped
+from accel_doctor.traces import Traced, accelerator, place, several
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """Find optimizers that step once for several micro-batches, each of which averaged its gradients."""
+    ranks = several(evidence)
+    trace = ranks[0].trace
+    made = accelerator(trace)
+    if made is not None and made.sync_each_batch:
+        return
+    for optimizer in trace.optimizers:
+        if _syncs_each(trace, optimizer):
+            yield _finding(ranks, optimizer)
+
+
+def _syncs_each(trace: Trace, optimizer: Stepped) -> bool:
+    if optimizer.wrapper is None or optimizer.steps < 2:
+        return False
+    ddp = trace.wrapped[optimizer.wrapper].wrapper == "DistributedDataParallel"
+    backwards, batches = optimizer.backwards / optimizer.steps, optimizer.batches / optimizer.steps
+    return ddp and backwards >= 1.9 and batches >= 1.9 and optimizer.syncs >= 0.9 * optimizer.backwards
+
+
+def _finding(ranks: list[Traced], optimizer: Stepped) -> Finding:
+    backward = max(ranks[0].trace.backwards, key=lambda b: b.wrapped, default=None)
+    return Finding(
+        message=f"gradients are averaged {optimizer.syncs} times for {optimizer.steps} optimizer steps: each of "
+        f"{optimizer.backwards / optimizer.steps:.0f} micro-batches pays for communication that the last alone needs",
+        severity=Severity.WARNING,
+        seen=f"{optimizer.syncs} gradient averagings, {optimizer.steps} steps",
+        wanted=f"{optimizer.steps} gradient averagings",
+        ranks=ranks_of([t.rank for t in ranks]),
+        location=place(backward.site if backward else None),
+        values={"syncs": optimizer.syncs, "steps": optimizer.steps, "backwards": optimizer.backwards},
+    )
+
+
+CHECK = Check(
+    id="GRD008",
+    name="sync-every-micro-batch",
+    invariant=Invariant.BALANCED,
+    title="Gradients are averaged at every micro-batch",
+    why="The result is the same, at n times the communication.",
+    fix="Accelerator(gradient_accumulation_steps=n) and `with accelerator.accumulate(model):`, or model.no_sync() "
+    "on all "
+    "but the last micro-batch",
+    judges=(Judge(needs=("ranks.trace",), judge=judge), GRD008),
+    severity=Severity.WARNING,
+)

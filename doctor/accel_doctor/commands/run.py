@@ -1,0 +1,66 @@
+"""``accel-doctor run``: examine the user's own script, unchanged."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accel_doctor.commands.options import ExamCommand, ExamContext, exam_options, pass_exam, sources
+from accel_doctor.commands.output import plan_report
+from accel_doctor.errors import DoctorError, UsageError
+from accel_doctor.evidence import Asked
+from accel_doctor.evidence.file import write_evidence
+from accel_doctor.exams.run import Request, examine
+from accel_doctor.launch.run_watch import Limits
+from accel_doctor.run_directory import make_run_directory
+from accel_doctor.streams import say
+
+
+@click.command(cls=ExamCommand)
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Rehearsal: end the script after N optimizer steps.")
+@click.option("--expect-batch-size", type=click.IntRange(1), help="The effective batch that you expect.")
+@click.option(
+    "--deadline", type=click.FloatRange(1), metavar="S", help="Stop the job then and report; none by default."
+)
+@click.option(
+    "--stall-timeout", type=click.FloatRange(1), default=30.0, show_default=True, metavar="S", help="Without progress."
+)
+@click.option(
+    "--on-stall", type=click.Choice(("report", "stop")), default="report", show_default=True, help="What a stall does."
+)
+@click.option(
+    "--run-dir", type=click.Path(path_type=Path), help="Where evidence goes; default .accel-doctor/<UTC>-<pid>/."
+)
+@exam_options
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND")
+@pass_exam
+def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, **given: Any) -> int:  # noqa: ANN401
+    """Run COMMAND as it stands, watch each rank, and judge what the ranks did together.
+
+    COMMAND is what you always type: accelerate launch … train.py, torchrun …, python train.py, srun …, bash train.sh.
+    Nothing in the script changes, and its output appears as always. The exit code is the diagnosis; the job's own is
+    in the JSON report.
+    """
+    if not words:
+        raise UsageError("say what to run: accel-doctor run -- accelerate launch train.py")
+    plan = plan_report(ctx)
+    cwd = Path.cwd()
+    request = Request(
+        words=words,
+        asked=Asked(expect_batch_size=given["expect_batch_size"], sources=sources(ctx)),
+        run_dir=make_run_directory(run_dir, cwd),
+        cwd=cwd,
+        limits=Limits(
+            deadline_s=given["deadline"],
+            stall_s=given["stall_timeout"],
+            stop_at_stall=given["on_stall"] == "stop",
+            steps=given["steps"],
+        ),
+        say=say,
+    )
+    evidence = examine(request)
+    try:
+        write_evidence(request.run_dir, evidence)
+    except DoctorError as error:
+        say(f"accel-doctor: {error}; the report stands, and cannot be made again")
+    return plan.finish(evidence)

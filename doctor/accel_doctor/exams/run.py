@@ -1,0 +1,145 @@
+"""Gathers the evidence of the user's own run: his command, unchanged, with a tracer in each rank."""
+
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from accel_doctor import __version__
+from accel_doctor.background import Background
+from accel_doctor.errors import DoctorError
+from accel_doctor.evidence import Asked, Ending, Evidence, Interpreter, Launch, Rank, RankEnd, StallSeen
+from accel_doctor.evidence.trace_file import read_traced_ranks
+from accel_doctor.exams.site_code import read_code
+from accel_doctor.launch.job import Job, Signals, traced
+from accel_doctor.launch.resolve import resolve
+from accel_doctor.launch.run_watch import Ended, Limits, RunWatch, make_shm
+from accel_doctor.machine.devices import read_devices
+from accel_doctor.machine.host import read_host
+from accel_doctor.machine.interpreter import read_interpreter
+
+STOP_GRACE_S = 5.0
+STALLED_GRACE_S = 1.0
+HOST_WAIT_S = 3.0
+
+
+class Request(NamedTuple):
+    """What one run is asked to do."""
+
+    words: tuple[str, ...]
+    """The user's command."""
+    asked: Asked
+    run_dir: Path
+    cwd: Path
+    limits: Limits
+    say: Callable[[str], None]
+
+
+class _Run(NamedTuple):
+    ended: Ended
+    left: tuple[int, ...]
+    ranks: tuple[Rank, ...]
+
+
+def examine(request: Request) -> Evidence:
+    """Start the user's command, watch it to its end, and return the evidence.
+
+    Raises:
+        UsageError: the command cannot be started.
+    """
+    started_s = time.time()
+    environment = dict(os.environ)
+    host = Background(lambda: read_host(environment))
+    shm = make_shm()
+    try:
+        run = _run(request, environment, shm)
+    finally:
+        if shm:
+            shutil.rmtree(shm, ignore_errors=True)
+    devices, no_devices = read_devices(environment)
+    interpreter = read_interpreter(environment)
+    here = host.result(HOST_WAIT_S)
+    visible = sum(d.visible for d in devices.devices) if devices else 0
+    launch = _launch(request, environment, visible, interpreter)
+    return Evidence(
+        doctor_version=__version__,
+        exam="run",
+        started_s=started_s,
+        run_dir=os.path.relpath(request.run_dir, request.cwd),
+        asked=request.asked,
+        launch=launch,
+        hosts=None if here is None else (msgspec.structs.replace(here, interpreter=interpreter),),
+        devices=devices,
+        ranks=run.ranks,
+        code=read_code(run.ranks, request.cwd),
+        stall=StallSeen(stalled=run.ended.stalled, limit_s=request.limits.stall_s),
+        ending=_ending(run),
+        absent=_absent(no_devices, run.ranks),
+        cut=run.ended.stopped_by if run.ended.stopped_by in ("deadline", "interrupt") else "",
+        timings={"exam_s": round(time.time() - started_s, 3)},
+    )
+
+
+def _run(request: Request, environment: dict[str, str], shm: str) -> _Run:
+    with Signals() as signals:
+        job = Job(
+            request.words,
+            environment=traced(environment, request.run_dir, shm, request.limits.steps),
+            cwd=request.cwd,
+        )
+        signals.job = job
+        ended = RunWatch(job, request.run_dir, shm, request.limits, signals).watch()
+        grace = STALLED_GRACE_S if ended.stopped_by in ("stalled", "rehearsed") else STOP_GRACE_S
+        left = job.stop(grace, signals.hurry) if ended.exit_code is None else _sweep(job)
+    ranks = tuple(_ended(rank, ended) for rank in read_traced_ranks(request.run_dir))
+    return _Run(ended, left, ranks)
+
+
+def _sweep(job: Job) -> tuple[int, ...]:
+    """Leave what the job itself left running alone, and say what it was."""
+    return tuple(job.family())
+
+
+def _ended(rank: Rank, ended: Ended) -> Rank:
+    """Return a rank with how it ended and what was seen of it from outside."""
+    watch = ended.ranks.get(rank.pid) if rank.host == socket.gethostname() else None
+    end = rank.end
+    if end is None and watch is not None:
+        alive = watch.state not in ("", "Z")
+        failed = rank.trace.failure if rank.trace else None
+        how = "error" if failed else "stopped" if alive or ended.stopped_by else "vanished"
+        end = RankEnd(how=how, error=f"{failed.kind}: {failed.message[:300]}" if failed else "")
+    return msgspec.structs.replace(rank, end=end, watch=watch)
+
+
+def _ending(run: _Run) -> Ending:
+    code = run.ended.exit_code
+    return Ending(
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=-code if code is not None and code < 0 else None,
+        stopped_by=run.ended.stopped_by,
+        left_over=run.left if run.ended.exit_code is None else (),
+    )
+
+
+def _launch(request: Request, environment: dict[str, str], visible: int, interpreter: Interpreter) -> Launch:
+    """Return what the command asks for; a command that we cannot read asks for nothing we know."""
+    try:
+        launch = resolve(
+            request.words, environment=environment, device_count=visible, torch_build=interpreter, cwd=request.cwd
+        ).launch
+    except DoctorError:
+        return Launch(launcher=Path(request.words[0]).name, argv=request.words, settings={})
+    return msgspec.structs.replace(launch, argv=request.words)
+
+
+def _absent(no_devices: str, ranks: tuple[Rank, ...]) -> dict[str, str]:
+    reasons = {"devices": no_devices}
+    if not ranks:
+        reasons["ranks.trace"] = "no rank loaded the tracer: python -I, -S or -E, or the command failed before it"
+    return {subject: why for subject, why in reasons.items() if why}

@@ -1,0 +1,226 @@
+"""Watches the user's own run from outside, by what its ranks count and what the kernel says of their processes.
+
+A stall is no progress on any rank, with ranks that wait in a collective which another has not entered, or that is
+stopped or in uninterruptible sleep, or all asleep, in two or more samples. A busy CPU is none.
+"""
+
+import os
+import socket
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from accel_doctor.evidence import Watch
+from accel_doctor.evidence.rank_file import rank_paths
+from accel_doctor.evidence.trace_file import read_trace
+from accel_doctor.launch.job import Job, Signals
+from accel_doctor.launch.watch import process_state
+from accel_doctor.tracer.core import PHASES, RECORD
+
+LOOK_S = 0.1
+SAMPLE_S = 1.0
+BEFORE_FIRST_STEP_S = 600.0
+WAITING = frozenset({"collective", "backward", "forward", "step"})
+QUIET_CPU_S = 0.1
+REHEARSAL_GRACE_S = 10.0
+STACKS_S = 3.0
+
+
+class Limits(NamedTuple):
+    """How long the run may take, and how long it may stand still; seconds."""
+
+    deadline_s: float | None
+    stall_s: float
+    stop_at_stall: bool
+    steps: int | None
+
+
+class Ended(NamedTuple):
+    """What the watch ended with."""
+
+    stopped_by: str
+    exit_code: int | None
+    ranks: dict[int, Watch]
+    stalled: bool
+
+
+class _Rank:
+    """One rank of this machine."""
+
+    def __init__(self, path: Path, pid: int, shm: str) -> None:
+        self.path, self.pid = path, pid
+        self._record = Path(shm) / str(pid) if shm else None
+        self.progress, self.steps, self.phase = -1, 0, "start"
+        self.state = ""
+        self.moved_at = self.sampled_at = time.monotonic()
+        self._cpu = 0.0
+        self.quiet_samples = 0
+        self.stopped_since: float | None = None
+
+    def look(self, at: float) -> None:
+        """Take one look."""
+        progress, self.steps, self.phase = self._read()
+        self.state = process_state(self.pid)
+        if progress != self.progress:
+            self.progress, self.moved_at, self.quiet_samples = progress, at, 0
+        still = self.state in ("T", "t", "D")
+        self.stopped_since = (self.stopped_since or at) if still else None
+        if at - self.sampled_at >= SAMPLE_S:
+            self.sampled_at = at
+            cpu = self._used_cpu_s()
+            quiet = cpu - self._cpu < QUIET_CPU_S or self.phase in WAITING
+            self.quiet_samples = self.quiet_samples + 1 if quiet else 0
+            self._cpu = cpu
+
+    def _read(self) -> tuple[int, int, str]:
+        try:
+            data = self._record.read_bytes() if self._record else b""
+        except OSError:
+            data = b""
+        if len(data) >= RECORD.size:
+            progress, steps, _, phase, _ = RECORD.unpack_from(data)
+            return progress, steps, PHASES[phase] if phase < len(PHASES) else ""
+        return self._read_summary()
+
+    def _read_summary(self) -> tuple[int, int, str]:
+        """Take the summary's word where there is no record in memory."""
+        trace = read_trace(self.path)
+        if trace is None:
+            return self.progress, self.steps, self.phase
+        return int(trace.position.since_s * 1000), trace.steps, trace.position.phase
+
+    def _used_cpu_s(self) -> float:
+        """Return the CPU time of the rank and, while it waits for data, of its workers."""
+        try:
+            process = psutil.Process(self.pid)
+            family = [process, *(process.children() if self.phase in ("data", "start", "loop") else ())]
+            return float(sum(sum(p.cpu_times()[:2]) for p in family))
+        except psutil.Error:
+            return 0.0
+
+    @property
+    def gone(self) -> bool:
+        """Return whether its process is no more."""
+        return self.state in ("", "Z") or self.phase == "end"
+
+    def record(self, at: float, *, stalled: bool) -> Watch:
+        """Return what was seen, as evidence."""
+        since = self.stopped_since
+        frozen = stalled and since is not None
+        return Watch(
+            state=self.state,
+            state_for_s=round(at - since, 1) if since is not None else 0.0,
+            silent_for_s=round(at - self.moved_at, 1),
+            phase=self.phase,
+            phase_for_s=round(at - self.moved_at, 1),
+            waiting=self.phase in WAITING,
+            judged="frozen" if frozen else "",
+        )
+
+
+class RunWatch:
+    """Watches one job until it ends, stands still or runs out of time."""
+
+    def __init__(self, job: Job, run_dir: Path, shm: str, limits: Limits, signals: Signals) -> None:
+        """Watch ``job``, whose ranks write below ``run_dir``."""
+        self._job, self._run_dir, self._shm, self._limits, self._signals = job, run_dir, shm, limits, signals
+        self._started = time.monotonic()
+        self._ranks: dict[Path, _Rank] = {}
+        self._step_times: list[tuple[float, int]] = []
+        self._rehearsed_at: float | None = None
+        self._listed_at = 0.0
+        self.stalled = False
+        self._asked_at = 0.0
+
+    def watch(self) -> Ended:
+        """Return when the job has ended or should be stopped; never stops it itself."""
+        while True:
+            code = self._job.poll()
+            at = time.monotonic()
+            self._look(at)
+            reason = "" if code is not None else self._reason(at)
+            if code is not None or reason:
+                seen = {r.pid: r.record(at, stalled=self.stalled) for r in self._ranks.values()}
+                return Ended(reason, code, seen, self.stalled)
+            time.sleep(LOOK_S)
+
+    def _look(self, at: float) -> None:
+        if at - self._listed_at > 0.5:
+            self._listed_at = at
+            for path, pid in rank_paths(self._run_dir, host=socket.gethostname()):
+                if path not in self._ranks:
+                    self._ranks[path] = _Rank(path, pid, self._shm)
+        for rank in self._ranks.values():
+            rank.look(at)
+        steps = max((r.steps for r in self._ranks.values()), default=0)
+        if steps and (not self._step_times or self._step_times[-1][1] != steps):
+            self._step_times = [*self._step_times[-31:], (at, steps)]
+
+    def _reason(self, at: float) -> str:
+        limits = self._limits
+        if limits.deadline_s is not None and at - self._started > limits.deadline_s:
+            self._take_stacks()
+            return "deadline"
+        if self._rehearsal_over(at):
+            return "rehearsed"
+        if self._signals.hurry():
+            return "interrupt"
+        if not self._stands_still(at):
+            self.stalled = False
+            return ""
+        if not self.stalled:
+            self.stalled = True
+            self._take_stacks()
+        return "stalled" if limits.stop_at_stall else ""
+
+    def _rehearsal_over(self, at: float) -> bool:
+        """Return whether the rehearsal's steps were made and the launcher lives on although it was given time."""
+        steps = self._limits.steps
+        if steps is None or not any(r.steps >= steps for r in self._ranks.values()):
+            return False
+        self._rehearsed_at = self._rehearsed_at or at
+        return at - self._rehearsed_at > REHEARSAL_GRACE_S
+
+    def _stands_still(self, at: float) -> bool:
+        ranks = list(self._ranks.values())
+        live = [r for r in ranks if not r.gone]
+        if not live or min(at - r.moved_at for r in live) < self._patience(live):
+            return False
+        if any(r.stopped_since is not None for r in live):
+            return True
+        waiting = any(r.phase in WAITING for r in live)
+        return min(r.quiet_samples for r in live) >= 2 and (waiting or len(ranks) > 1)
+
+    def _patience(self, live: list[_Rank]) -> float:
+        """Return how long nobody may move: the setting, ten median steps, or much longer before the first step."""
+        limit = max(self._limits.stall_s, 10 * self._median_step_s())
+        certain = all(r.phase in WAITING or r.stopped_since is not None for r in live)
+        return limit if certain or max(r.steps for r in live) else max(limit, BEFORE_FIRST_STEP_S)
+
+    def _median_step_s(self) -> float:
+        pairs = zip(self._step_times, self._step_times[1:], strict=False)
+        each = sorted((b[0] - a[0]) / (b[1] - a[1]) for a, b in pairs if b[1] > a[1])
+        return each[len(each) // 2] if each else 0.0
+
+    def _take_stacks(self) -> None:
+        """Ask every rank where it stands, and give them time to write it."""
+        asked = time.time()
+        (self._run_dir / "stall").write_text(str(asked))
+        until = time.monotonic() + STACKS_S
+        waiting = [r.path for r in self._ranks.values() if not r.gone and r.stopped_since is None]
+        while waiting and time.monotonic() < until:
+            time.sleep(LOOK_S)
+            traces = {path: read_trace(path) for path in waiting}
+            waiting = [p for p, t in traces.items() if t is None or t.stall is None or t.stall.at_s < asked - 1]
+
+
+def make_shm() -> str:
+    """Return a private folder in memory for the ranks' progress records; empty where there is none."""
+    path = Path("/dev/shm") / f"accel-doctor-{os.getpid()}-{time.time_ns():x}"  # noqa: S108 - memory, 0700
+    try:
+        path.mkdir(mode=0o700)
+    except OSError:
+        return ""
+    return str(path)

@@ -1,0 +1,94 @@
+"""Backward calls: from where, through whom, and by what the loss was divided before."""
+
+from types import ModuleType
+from typing import Any
+
+from . import imports, sites
+from .core import Row, core, find
+from .wrap import around
+
+MOST = 32
+_state: Row = {"through": False, "depth": 0}
+
+
+def install() -> None:
+    """Watch ``torch.autograd.backward``, which every backward comes to."""
+    imports.on_import("torch.autograd", _watch)
+
+
+def _watch(module: ModuleType) -> None:
+    around(module, "backward", _begin, _end)
+
+
+def begin_accelerated(args: tuple[Any, ...], kwargs: Row) -> Any:  # noqa: ANN401
+    """Before ``Accelerator.backward``: the loss is still as the script made it."""
+    loss = args[1] if len(args) > 1 else kwargs.get("loss")
+    _state["through"] = True
+    return _note(loss, "accelerator")
+
+
+def end_accelerated(token: Any, args: object, kwargs: object, result: object, error: BaseException | None) -> None:  # noqa: ANN401
+    """After ``Accelerator.backward``."""
+    del args, kwargs, result
+    _state["through"] = False
+    _leave(token, error)
+
+
+def _begin(args: tuple[Any, ...], kwargs: Row) -> Any:  # noqa: ANN401
+    _state["depth"] += 1
+    if _state["through"] or _state["depth"] > 1:
+        return None
+    return _note(args[0] if args else kwargs.get("tensors"), "plain")
+
+
+def _end(token: Any, args: object, kwargs: object, result: object, error: BaseException | None) -> None:  # noqa: ANN401
+    del args, kwargs, result
+    _state["depth"] -= 1
+    if token is not None:
+        _leave(token, error)
+
+
+def _note(loss: Any, through: str) -> Any:  # noqa: ANN401
+    core.backwards += 1
+    where = sites.site()
+    row = find(core.rows("backwards"), MOST, site=where, through=through)
+    fresh = [w for w in core.rows("wrapped") if w.get("_fresh")]
+    for wrapped in fresh:
+        wrapped["_fresh"] = 0
+        wrapped["_backs"] = wrapped.get("_backs", 0) + 1
+        wrapped["_since_step"] = wrapped.get("_since_step", 0) + 1
+    if row is not None:
+        row["count"] = row.get("count", 0) + 1
+        row["wrapped"] = row.get("wrapped", 0) + bool(fresh)
+        row["in_accumulate"] = row.get("in_accumulate", 0) + bool(core.fields.get("_accumulating"))
+        if row["count"] <= 4:
+            row.update(_division(loss[0] if isinstance(loss, (list, tuple)) and loss else loss))
+    loader = core.fields.get("_epoch")
+    if loader is not None:
+        loader["backwards"] = loader.get("backwards", 0) + 1
+    return core.enter("backward", site=where)
+
+
+def _leave(token: Any, error: BaseException | None) -> None:  # noqa: ANN401
+    if token is not None:
+        core.leave(token)
+    if error is None:
+        core.fields["_after_backward"] = core.since
+
+
+def _division(loss: Any) -> Row:  # noqa: ANN401
+    """Return the plain number that the loss was divided by last, read from its graph."""
+    node = getattr(loss, "grad_fn", None)
+    kind = node.name() if node is not None else ""
+    if kind not in ("DivBackward0", "MulBackward0"):
+        return {}
+    other = getattr(node, "_saved_other", None)
+    if other is None or getattr(other, "requires_grad", False):
+        return {}
+    if hasattr(other, "numel"):
+        if other.numel() != 1 or other.device.type != "cpu" or other.dim():
+            return {}
+        other = other.item()
+    divisor = float(other) if kind == "DivBackward0" else (1 / float(other) if other else 0.0)
+    inputs = [n.name() for n, _ in node.next_functions if n is not None]
+    return {"divided_by": round(divisor, 6), "summed": inputs[:1] == ["AddBackward0"]}

@@ -1,0 +1,90 @@
+"""What all watchers share: whether we watch, where the rank is, what was counted, which hooks broke."""
+
+import struct
+import time
+from typing import Any, NamedTuple
+
+PHASES = ("start", "data", "forward", "backward", "step", "loop", "save", "collective", "end")
+RECORD = struct.Struct("<QQQQd")
+"""Progress, optimizer steps, collectives, phase and time: what the supervisor reads from outside."""
+
+
+class Site(NamedTuple):
+    """A call in the user's code."""
+
+    path: str
+    line: int
+    function: str
+
+
+Row = dict[str, Any]
+"""One record of evidence in the making; keys that begin with ``_`` stay in the rank."""
+
+
+class Core:
+    """The rank's own state."""
+
+    def __init__(self) -> None:
+        """Begin inert."""
+        self.on = False
+        self.claimed = False
+        self.broken: dict[str, str] = {}
+        self.lists: dict[str, list[Row]] = {}
+        self.fields: Row = {}
+        self.progress = 0
+        self.steps = 0
+        self.collectives = 0
+        self.backwards = 0
+        self.batches = 0
+        self.phase = "start"
+        self.op = ""
+        self.via: list[str] = []
+        self.site: Site | None = None
+        self.since = time.time()
+        self.thread = 0
+        self.memory: Any = None
+        """The mapped progress record, where there is one."""
+
+    def rows(self, name: str) -> list[Row]:
+        """Return the list of that name; it goes into the trace."""
+        return self.lists.setdefault(name, [])
+
+    def enter(self, phase: str, op: str = "", site: Site | None = None) -> tuple[str, str, Site | None]:
+        """Go into a phase; return what to give back to ``leave``."""
+        before = (self.phase, self.op, self.site)
+        self.phase, self.op, self.site = phase, op, site or self.site
+        self.tick()
+        return before
+
+    def leave(self, before: tuple[str, str, Site | None]) -> None:
+        """Go back to where the rank was."""
+        self.phase, self.op = before[0], before[1]
+        self.tick()
+
+    def tick(self) -> None:
+        """Say that the rank moves."""
+        self.progress += 1
+        self.since = time.time()
+        if self.memory is not None:
+            RECORD.pack_into(
+                self.memory, 0, self.progress, self.steps, self.collectives, PHASES.index(self.phase), self.since
+            )
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """Record that a hook broke, once; the user's call goes on."""
+        if what not in self.broken and len(self.broken) < 32:
+            self.broken[what] = f"{what}: {type(error).__name__}: {error}"[:200]
+
+
+core = Core()
+
+
+def find(rows: list[Row], limit: int, **keys: Any) -> Row | None:  # noqa: ANN401 - any value of a record
+    """Return the row with these keys, made if there is room; ``None`` when there is none left."""
+    for row in rows:
+        if all(row.get(name) == value for name, value in keys.items()):
+            return row
+    if len(rows) >= limit:
+        return None
+    rows.append(dict(keys))
+    return rows[-1]

@@ -1,0 +1,67 @@
+"""How the script ended: its own exception, or an orderly exit."""
+
+import os
+import re
+import resource
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from . import sites
+from .core import Site, core
+
+PEER_GONE = re.compile(
+    r"Connection closed by peer|Connection reset by peer|Broken pipe|Timed out waiting|recv operation|NCCL.*remote error",
+    re.IGNORECASE,
+)
+_stop: dict[str, Any] = {"how": "finished"}
+
+
+def install(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
+    """Watch the exception that ends the script; the user's own hook is still called, and may be set later."""
+    previous = sys.excepthook
+
+    def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        try:
+            _failed(kind, error, trace)
+            writer.summary(force=True)
+        except Exception as problem:  # noqa: BLE001 - a tracer hook
+            core.failed("excepthook", problem)
+        previous(kind, error, trace)
+
+    sys.excepthook = ended
+    steps = os.environ.get("ACCEL_DOCTOR_STEPS", "")
+    core.fields["_stop_at"] = int(steps) if steps.isdigit() else 0
+
+
+def _failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    message = str(error)
+    innermost = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if sites.is_user(code.co_filename):
+            innermost = Site(code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    core.fields["failure"] = {
+        "kind": kind.__name__,
+        "message": message[:2000],
+        "at_s": time.time(),
+        "site": innermost,
+        "peer_gone": bool(PEER_GONE.search(message))
+        and kind.__name__ in ("RuntimeError", "DistBackendError", "DistNetworkError"),
+    }
+    _stop["how"] = "error"
+    _stop["error"] = f"{kind.__name__}: {message[:400]}"
+
+
+def at_exit(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
+    """Write the last summary and how the rank ended."""
+    if not core.on:
+        return
+    core.fields["memory_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    core.phase = "end"
+    core.tick()
+    writer.summary(force=True)
+    writer.line({"end": {**_stop, "at_s": time.time()}})
+    core.on = False

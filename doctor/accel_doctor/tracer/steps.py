@@ -1,0 +1,298 @@
+"""Optimizers and schedulers: who steps what, when, and whether the replicas still agree."""
+
+import math
+import sys
+import time
+import weakref
+import zlib
+from types import ModuleType
+from typing import Any
+
+from . import backwards, imports, models, sites
+from .core import Row, core
+from .wrap import around
+
+MOST = 16
+FIRST_STEPS = 64
+LOOK_S = 0.25
+_rows: "weakref.WeakKeyDictionary[Any, Row]" = weakref.WeakKeyDictionary()
+_made: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+_schedules: "weakref.WeakKeyDictionary[Any, Row]" = weakref.WeakKeyDictionary()
+_state: Row = {"accelerated": False, "looked": 0.0, "schedule": None}
+
+
+def install() -> None:
+    """Watch every optimizer through torch's own global hooks, and schedulers by class."""
+    imports.on_import("torch.optim.optimizer", _watch_optimizers)
+    imports.on_import("torch.optim.lr_scheduler", _watch_schedulers)
+    imports.on_import("accelerate.optimizer", _watch_accelerated)
+    imports.on_import("accelerate.scheduler", _watch_accelerated_scheduler)
+
+
+def _watch_optimizers(module: ModuleType) -> None:
+    around(module.Optimizer, "__init__", after=lambda t, args, k, r, e: _made.__setitem__(args[0], sites.site()))
+    module.register_optimizer_step_pre_hook(_before_step)
+    module.register_optimizer_step_post_hook(_after_step)
+
+
+def _watch_accelerated(module: ModuleType) -> None:
+    def begin(args: tuple[Any, ...], kwargs: Row) -> None:
+        del kwargs
+        _state["accelerated"] = True
+        row = _rows.get(getattr(args[0], "optimizer", None))
+        if row is not None:
+            row["_calls"] = row.get("_calls", 0) + 1
+
+    def end(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
+        del token, kwargs, result, error
+        _state["accelerated"] = False
+        if getattr(args[0], "step_was_skipped", False):
+            row = _rows.get(args[0].optimizer)
+            if row is not None:
+                row["skipped"] = row.get("skipped", 0) + 1
+
+    around(module.AcceleratedOptimizer, "step", begin, end)
+
+
+def _before_step(optimizer: Any, args: object, kwargs: object) -> None:  # noqa: ANN401
+    del args, kwargs
+    if core.on:
+        try:
+            _note_step(optimizer)
+        except Exception as error:  # noqa: BLE001 - a tracer hook
+            core.failed("optimizer.step", error)
+
+
+def _note_step(optimizer: Any) -> None:  # noqa: ANN401
+    row = _rows.get(optimizer)
+    if row is None:
+        rows = core.rows("optimizers")
+        if len(rows) >= MOST:
+            return
+        row = _rows[optimizer] = {
+            "class_name": type(optimizer).__name__, "made_site": _made.get(optimizer), "steps": 0,
+            "_batches": core.batches, "_backwards": core.backwards,
+        }  # fmt: skip
+        rows.append(row)
+    row["steps"] += 1
+    row["accelerated"] = _state["accelerated"]
+    row["_before"] = core.enter("step")
+    if "site" not in row or row["steps"] % 64 == 0:
+        row["site"] = sites.site()
+    if backwards._state["depth"]:
+        row["steps_in_backward"] = row.get("steps_in_backward", 0) + 1
+    if not _synced():
+        row["unsynced_steps"] = row.get("unsynced_steps", 0) + 1
+    now = time.monotonic()
+    if row["steps"] <= FIRST_STEPS or now - _state["looked"] > LOOK_S:
+        _state["looked"] = now
+        _look(optimizer, row)
+    _count_wrapped(row)
+    _note_rate(optimizer, row)
+
+
+def _synced() -> bool:
+    state = sys.modules.get("accelerate.state")
+    return bool(state.GradientState().sync_gradients) if state and state.GradientState._shared_state else True
+
+
+def _parameters(optimizer: Any) -> list[Any]:  # noqa: ANN401
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _look(optimizer: Any, row: Row) -> None:  # noqa: ANN401
+    """Look through the parameters: whose they are, which have no gradient, which were frozen when wrapped."""
+    parameters = _parameters(optimizer)
+    owners = [(p, models.owner(p)) for p in parameters]
+    votes: dict[int, int] = {}
+    for _, owned in owners:
+        if owned is not None:
+            votes[owned[0]] = votes.get(owned[0], 0) + 1
+    row["parameters"] = len(parameters)
+    row["foreign"] = sum(owned is None for _, owned in owners)
+    row["wrapper"] = max(votes, key=lambda i: votes[i]) if votes else None
+    without = [owned[1] for p, owned in owners if p.grad is None and p.requires_grad and owned is not None]
+    graded = [p for p in parameters if p.grad is not None]
+    if not graded:
+        row["without_gradients"] = row.get("without_gradients", 0) + 1
+        return
+    if row["wrapper"] is not None:
+        _note_parameters(core.rows("wrapped")[row["wrapper"]], owners, without)
+    _note_finite(row, graded, owners)
+
+
+def _note_parameters(wrapped: Row, owners: list[Any], without: list[str]) -> None:
+    wrapped["looked_steps"] = wrapped.get("looked_steps", 0) + 1
+    if without:
+        wrapped["unused_steps"] = wrapped.get("unused_steps", 0) + 1
+        wrapped["unused_count"] = max(len(without), wrapped.get("unused_count", 0))
+        wrapped["unused"] = without[:8]
+    thawed = [owned[1] for p, owned in owners if owned is not None and not owned[2] and p.grad is not None]
+    if thawed and "thawed_at_step" not in wrapped:
+        wrapped.update(thawed=thawed[:8], thawed_count=len(thawed), thawed_at_step=core.steps + 1)
+
+
+def _note_finite(row: Row, graded: list[Any], owners: list[Any]) -> None:
+    if "nonfinite_step" in row or graded[0].device.type != "cpu" or row.get("steps", 0) % 4:
+        return
+    torch = sys.modules["torch"]
+    names = {id(p): owned[1] for p, owned in owners if owned is not None}
+    for parameter in graded:
+        if not torch.isfinite(parameter.grad).all():
+            row["nonfinite_step"] = row["steps"]
+            row["nonfinite_name"] = names.get(id(parameter), "")
+            return
+
+
+def _count_wrapped(row: Row) -> None:
+    row["batches"] = core.batches - row["_batches"]
+    if row.get("wrapper") is None:
+        row["backwards"] = core.backwards - row["_backwards"]
+        return
+    wrapped = core.rows("wrapped")[row["wrapper"]]
+    row["backwards"] = wrapped.get("_backs", 0)
+    row["syncs"] = wrapped["synced_forwards"]
+    if not wrapped.get("_since_step") and wrapped["wrapper"] == "DistributedDataParallel":
+        wrapped["skipped_steps"] += 1
+        models.look_for_bare_forward(row["wrapper"])
+    wrapped["_since_step"] = 0
+
+
+def _note_rate(optimizer: Any, row: Row) -> None:  # noqa: ANN401
+    """Note the learning rate: at every step first, then at steps that lie ever further apart."""
+    rates, steps = row.setdefault("learning_rates", []), row.setdefault("lr_steps", [])
+    apart = 1 << max(0, row["steps"].bit_length() - 7)
+    if row["steps"] % apart == 0 and len(rates) < 1024:
+        rate = optimizer.param_groups[0].get("lr")
+        rates.append(float(rate) if rate is not None else 0.0)
+        steps.append(row["steps"])
+
+
+def _after_step(optimizer: Any, args: object, kwargs: object) -> None:  # noqa: ANN401
+    del args, kwargs
+    if core.on:
+        try:
+            _end_step(optimizer)
+        except Exception as error:  # noqa: BLE001 - a tracer hook
+            core.failed("optimizer.step", error)
+    asked = core.fields.get("_stop_at")
+    if core.on and asked and core.steps >= asked and not core.fields.get("stopped_at_step"):
+        core.fields["stopped_at_step"] = core.steps
+        raise SystemExit(0)
+
+
+def _end_step(optimizer: Any) -> None:  # noqa: ANN401
+    row = _rows.get(optimizer)
+    if row is None:
+        return
+    core.leave(row.pop("_before", ("loop", "", None)))
+    core.phase = "loop"
+    if row["steps"] > core.steps:
+        core.steps = row["steps"]
+        core.fields.setdefault("first_step_s", time.time())
+    if _is_power(row["steps"]) and core.rows("optimizers")[0] is row:
+        _note_replica(optimizer, row)
+
+
+def _is_power(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+def _note_replica(optimizer: Any, row: Row) -> None:  # noqa: ANN401
+    """Record checksums after steps 1, 2, 4, 8 …: of at most 4 MiB of the parameters, and of buffers."""
+    parameters = _parameters(optimizer)
+    sharded = (
+        row.get("wrapper") is not None and core.rows("wrapped")[row["wrapper"]]["wrapper"] != "DistributedDataParallel"
+    )
+    total = 0
+    checksum = 0
+    for parameter in parameters:
+        if sharded or total > 4 << 20 or hasattr(parameter, "_local_tensor"):
+            break
+        data = parameter.detach()
+        data = data[: 1 << 16] if data.dim() else data
+        total += data.numel() * data.element_size()
+        checksum = zlib.crc32(memoryview(_bytes(data)), checksum)
+    core.rows("replicas").append({"step": row["steps"], "parameters": checksum, "sharded": sharded})
+
+
+def _bytes(data: Any) -> Any:  # noqa: ANN401
+    torch = sys.modules["torch"]
+    return data.cpu().contiguous().view(-1).view(torch.uint8).numpy()
+
+
+def _watch_schedulers(module: ModuleType) -> None:
+    for name in ("LRScheduler", "ReduceLROnPlateau"):
+        around(getattr(module, name), "step", _begin_schedule)
+    around(module.LRScheduler, "__init__", after=_schedule_made)
+
+
+def _schedule_made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
+    del token, kwargs, result, error
+    rows = core.rows("schedulers")
+    if args[0] not in _schedules and len(rows) < MOST:
+        _schedules[args[0]] = {"class_name": type(args[0]).__name__, "made_site": sites.site()}
+        rows.append(_schedules[args[0]])
+
+
+def _begin_schedule(args: tuple[Any, ...], kwargs: Row) -> None:
+    del kwargs
+    row = _schedules.get(args[0])
+    if row is None or core.steps == 0:
+        return
+    row["advanced"] = row.get("advanced", 0) + 1
+    if not _state["schedule"]:
+        row["calls"] = row.get("calls", 0) + 1
+        row["site"] = sites.site()
+    if "length" not in row and "_asked" not in row:
+        row["_asked"] = True
+        row.update(_length(args[0]))
+
+
+def _length(scheduler: Any) -> Row:  # noqa: ANN401
+    """Return the number of steps a schedule was built for: its own attribute, or a number that its function holds."""
+    for name in ("total_steps", "T_max", "total_iters"):
+        value = getattr(scheduler, name, None)
+        if isinstance(value, int) and value > 1:
+            return {"length": value, "length_name": name}
+    for function in getattr(scheduler, "lr_lambdas", ()):
+        held = dict(getattr(function, "keywords", None) or {})
+        code = getattr(function, "__code__", None)
+        held.update(
+            zip(getattr(code, "co_freevars", ()), (_content(c) for c in function.__closure__ or ()), strict=False)
+            if code
+            else {}
+        )
+        lengths = {k: v for k, v in held.items() if isinstance(v, (int, float)) and v > 1 and "warm" not in k}
+        if lengths:
+            name = max(lengths, key=lambda k: lengths[k])
+            return {"length": math.ceil(lengths[name]), "length_name": name}
+    return {}
+
+
+def _content(cell: Any) -> Any:  # noqa: ANN401
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _watch_accelerated_scheduler(module: ModuleType) -> None:
+    def begin(args: tuple[Any, ...], kwargs: Row) -> None:
+        del kwargs
+        _state["schedule"] = True
+        row = _schedules.get(args[0].scheduler)
+        if row is not None and core.steps:
+            row.update(
+                accelerated=True,
+                split_batches=bool(args[0].split_batches),
+                with_optimizer=bool(args[0].step_with_optimizer),
+                calls=row.get("calls", 0) + 1,
+                site=sites.site(),
+            )
+
+    def end(token: object, args: object, kwargs: object, result: object, error: object) -> None:
+        del token, args, kwargs, result, error
+        _state["schedule"] = False
+
+    around(module.AcceleratedScheduler, "step", begin, end)

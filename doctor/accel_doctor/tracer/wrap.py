@@ -1,0 +1,58 @@
+"""Puts watchers round named functions. An error in a watcher is recorded once, and the user's call goes on."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .core import core
+
+Before = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+After = Callable[[Any, tuple[Any, ...], dict[str, Any], Any, BaseException | None], None]
+
+
+def _never() -> bool:
+    return False
+
+
+is_compiling: Callable[[], bool] = _never
+"""``torch.compiler.is_compiling`` once torch is there: inside a compiled graph nothing is watched."""
+
+
+def around(owner: Any, name: str, before: Before | None = None, after: After | None = None) -> None:  # noqa: ANN401
+    """Watch ``owner.name``, a plain function of a module or class; what is not there is not watched."""
+    original = vars(owner).get(name)
+    if isinstance(original, functools.partialmethod):
+        original = getattr(owner, name)
+    if not callable(original) or getattr(original, "_accel_doctor", False):
+        return
+    label = f"{getattr(owner, '__name__', owner)}.{name}"
+
+    @functools.wraps(original)
+    def watched(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        if not core.on or is_compiling():
+            return original(*args, **kwargs)
+        token = None
+        if before is not None:
+            try:
+                token = before(args, kwargs)
+            except Exception as error:  # noqa: BLE001 - a tracer hook
+                core.failed(label, error)
+        if after is None:
+            return original(*args, **kwargs)
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            _tell(after, label, token, args, kwargs, None, error)
+            raise
+        _tell(after, label, token, args, kwargs, result, None)
+        return result
+
+    watched._accel_doctor = True  # type: ignore[attr-defined]
+    setattr(owner, name, watched)
+
+
+def _tell(after: After, label: str, *seen: Any) -> None:  # noqa: ANN401
+    try:
+        after(*seen)
+    except Exception as error:  # noqa: BLE001 - a tracer hook
+        core.failed(label, error)
