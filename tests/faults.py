@@ -133,13 +133,18 @@ def other_version(version: str) -> None:
 
 
 def crowded_core(core: int, hogs: int) -> None:
-    """Bind this rank to one core, and keep that core busy with others."""
+    """Bind this rank to one core; keep that core busy with others that go first while the rank computes."""
     os.sched_setaffinity(0, {core})
-    for _ in range(hogs):
-        if os.fork() == 0:
-            die_with_parent()
-            while True:
-                pass
+
+    def crowd() -> None:
+        for _ in range(hogs):
+            if os.fork() == 0:
+                die_with_parent()
+                while True:
+                    pass
+        os.nice(10 if hogs else 0)
+
+    _when_begun("compute", crowd)
 
 
 def sharded_on_cpu() -> None:

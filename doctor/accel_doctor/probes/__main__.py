@@ -49,14 +49,18 @@ def live(record: RankFile, options: ProbeOptions) -> RankEnd:
         return RankEnd(how="stopped", at_s=time.time(), exit_code=130)
     except Exception as error:  # noqa: BLE001 - whatever a probe dies of is evidence
         traceback.print_exc()
-        return RankEnd(
-            how="error",
-            at_s=time.time(),
-            exit_code=1,
-            error=f"{type(error).__name__}: {error}",
-            last_words=tuple(traceback.format_exc().splitlines()[-LAST_WORDS:]),
-        )
+        return _failure(error)
     return RankEnd(how="finished", at_s=time.time(), exit_code=0)
+
+
+def _failure(error: Exception) -> RankEnd:
+    return RankEnd(
+        how="error",
+        at_s=time.time(),
+        exit_code=1,
+        error=f"{type(error).__name__}: {error}",
+        last_words=tuple("".join(traceback.format_exception(error)).splitlines()[-LAST_WORDS:]),
+    )
 
 
 def phases(options: ProbeOptions, distributed_type: str) -> tuple[str, ...]:

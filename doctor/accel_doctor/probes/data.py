@@ -9,29 +9,41 @@ from accel_doctor.probes.seat import Seat
 MOST_SAMPLES = 4096
 
 
+class Epoch:
+    """What one epoch handed to this rank so far."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.samples: list[int] = []
+        self.batch_rows: list[int] = []
+        self.rows_per_step: list[int] = []
+        self._pending = 0
+
+    def take(self, samples: list[int], *, steps: bool) -> None:
+        """Count one micro-batch, which completes an optimizer step or not."""
+        self.samples += samples[: MOST_SAMPLES - len(self.samples)]
+        self.batch_rows.append(len(samples))
+        self._pending += len(samples)
+        if steps:
+            self.rows_per_step.append(self._pending)
+            self._pending = 0
+
+
 def probe(seat: Seat) -> DataProbe:
     """Return what the loader handed to this rank; no forward, so that uneven ranks cannot hang here."""
-    samples: list[int] = []
-    batch_rows: list[int] = []
-    rows_per_step: list[int] = []
-    pending = 0
+    epoch = Epoch()
     with seat.record.collective("loader"):
         for batch in seat.prepared.loader:
             with seat.accelerator.accumulate():
-                samples += batch.tolist()[: MOST_SAMPLES - len(samples)]
-                batch_rows.append(len(batch))
-                pending += len(batch)
-                if seat.accelerator.sync_gradients:
-                    rows_per_step.append(pending)
-                    pending = 0
+                epoch.take(batch.tolist(), steps=seat.accelerator.sync_gradients)
     return DataProbe(
-        samples=tuple(samples),
-        batch_rows=tuple(batch_rows),
+        samples=tuple(epoch.samples),
+        batch_rows=tuple(epoch.batch_rows),
         dataset_length=dataset_length(seat.options, seat.accelerator.num_processes),
         per_rank_batch=seat.options.batch_size,
         accumulation=seat.accelerator.gradient_accumulation_steps,
         asked_accumulation=seat.options.gradient_accumulation_steps,
-        rows_per_step=tuple(rows_per_step),
+        rows_per_step=tuple(epoch.rows_per_step),
         data_parallel_size=data_parallel_size(seat.accelerator),
     )
 

@@ -33,6 +33,11 @@ class Buffers(NamedTuple):
     world_size: int
     rank: int
 
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the whole."""
+        return int(self.whole.numel()) * ELEMENT_BYTES
+
 
 class Collective(NamedTuple):
     """One operation, the values it is given, and those it must return."""
@@ -98,24 +103,19 @@ class _Sweep:
         self._last = (size_bytes, time.monotonic() - began_s)
 
     def _measure(self, collective: Collective, buffers: Buffers) -> None:
-        size_bytes = buffers.whole.numel() * ELEMENT_BYTES
         with self._seat.record.collective(collective.name):
-            reason = self._verify(collective, buffers)
-            if reason:
-                self.unsupported[collective.name] = reason
+            collective.fill(buffers)
+            refusal = _refusal(collective, buffers)
+            if refusal:
+                self.unsupported[collective.name] = refusal
                 return
-            time_s, calls = _time(collective, buffers)
-        self.timings.append(_timing(collective, buffers.world_size, size_bytes, time_s, calls))
+            self._compare(collective, buffers)
+            buffers.whole.zero_()
+            buffers.share.zero_()
+            self.timings.append(_timing(collective, buffers, *_time(collective, buffers)))
 
-    def _verify(self, collective: Collective, buffers: Buffers) -> str:
-        """Run once and compare; return why this backend has no such collective, or an empty string."""
-        collective.fill(buffers)
-        try:
-            collective.run(buffers)
-        except (RuntimeError, NotImplementedError) as error:
-            if "not support" not in str(error) and not isinstance(error, NotImplementedError):
-                raise
-            return str(error).splitlines()[0]
+    def _compare(self, collective: Collective, buffers: Buffers) -> None:
+        """Hold the result against what it must be, and keep the first value that is wrong."""
         self.checked += 1
         got, wanted = collective.result(buffers), collective.wanted(buffers)
         differs = (got != wanted).nonzero()
@@ -124,14 +124,22 @@ class _Sweep:
             self.wrong.append(
                 WrongResult(
                     op=collective.name,
-                    size_bytes=buffers.whole.numel() * ELEMENT_BYTES,
+                    size_bytes=buffers.size_bytes,
                     wanted=float(wanted.expand_as(got)[first]),
                     got=float(got[first]),
                 )
             )
-        buffers.whole.zero_()
-        buffers.share.zero_()
-        return ""
+
+
+def _refusal(collective: Collective, buffers: Buffers) -> str:
+    """Run a collective once; return why this backend has none such, or an empty string."""
+    try:
+        collective.run(buffers)
+    except (RuntimeError, NotImplementedError) as error:
+        if "not support" not in str(error) and not isinstance(error, NotImplementedError):
+            raise
+        return str(error).splitlines()[0]
+    return ""
 
 
 def _buffers(size_bytes: int, world_size: int, device: torch.device) -> Buffers:
@@ -142,7 +150,7 @@ def _buffers(size_bytes: int, world_size: int, device: torch.device) -> Buffers:
 
 def _time(collective: Collective, buffers: Buffers) -> tuple[float, int]:
     """Return the median seconds of one call on this rank, and how many calls were timed."""
-    small = buffers.whole.numel() * ELEMENT_BYTES <= SMALL_BYTES
+    small = buffers.size_bytes <= SMALL_BYTES
     burst = BURST_ON_DEVICE if small and buffers.whole.device.type != "cpu" else 1
     rounds = CALLS_OF_SMALL if small else CALLS
     times = [_time_burst(collective, buffers, burst) for _ in range(rounds)]
@@ -158,15 +166,15 @@ def _time_burst(collective: Collective, buffers: Buffers, burst: int) -> float:
     return (time.perf_counter() - began_s) / burst
 
 
-def _timing(collective: Collective, world_size: int, size_bytes: int, time_s: float, calls: int) -> Timing:
-    algbw_gb_s = size_bytes / time_s / 1e9
+def _timing(collective: Collective, buffers: Buffers, time_s: float, calls: int) -> Timing:
+    algbw_gb_s = buffers.size_bytes / time_s / 1e9
     return Timing(
         op=collective.name,
-        size_bytes=size_bytes,
+        size_bytes=buffers.size_bytes,
         time_ms=time_s * 1e3,
         calls=calls,
         algbw_gb_s=algbw_gb_s,
-        busbw_gb_s=algbw_gb_s * collective.bus_factor(world_size),
+        busbw_gb_s=algbw_gb_s * collective.bus_factor(buffers.world_size),
     )
 
 

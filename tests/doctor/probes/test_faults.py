@@ -97,8 +97,8 @@ def test_gathering_that_is_far_slower_than_reducing(run_ranks: RunRanks) -> None
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a core for each of two ranks")
 def test_a_rank_that_shares_its_core(run_ranks: RunRanks) -> None:
     crowded, own = sorted(os.sched_getaffinity(0))[:2]
-    cores = {0: ("crowded_core", own, 0), 1: ("crowded_core", crowded, 10)}
-    ran = run_ranks(2, sick=cores, options=QUICK)
+    cores = {0: ("crowded_core", own, 0), 1: ("crowded_core", crowded, 2)}
+    ran = run_ranks(2, sick=cores, options=QUICK, limit_s=60.0)
     finding = verdicts(ran.evidence)["SPD001"][0]
     assert finding.ranks == (1,)
     assert finding.values["ratio"] > 2.5
