@@ -17,6 +17,8 @@ def plan_of(evidence: Evidence) -> WrapPlan:
         raise NotApplicable(f"accelerate does not wrap {plan.model_class}: {plan.error}")
     if plan.strategy == "NO_SHARD":
         raise NotApplicable("NO_SHARD keeps the whole model on every rank: its units gather nothing")
+    if plan.ranks == 1:
+        raise NotApplicable("one rank shards nothing: its units gather nothing")
     return plan
 
 
@@ -30,10 +32,11 @@ def share_pct(unit: Unit, plan: WrapPlan) -> float:
     return 100 * unit.parameters / max(plan.total_parameters - plan.ignored_parameters, 1)
 
 
-def severity(unit: Unit, share: float, largest_pct: float, error_gb: float) -> Severity:
-    """Return an error for a unit that is large both among its peers and for a device."""
-    heavy = share > largest_pct and unit.gathered_bytes > error_gb * 1e9
-    return Severity.ERROR if heavy else Severity.WARNING
+def severity(unit: Unit, plan: WrapPlan, largest_pct: float, error_gb: float) -> Severity:
+    """Return an error for a unit that is large among its peers and for a device, and where smaller ones save memory."""
+    heavy = share_pct(unit, plan) > largest_pct and unit.gathered_bytes > error_gb * 1e9
+    saves = plan.strategy in ("FULL_SHARD", "HYBRID_SHARD")
+    return Severity.ERROR if heavy and saves else Severity.WARNING
 
 
 def values(unit: Unit, plan: WrapPlan) -> dict[str, float]:
@@ -44,7 +47,6 @@ def values(unit: Unit, plan: WrapPlan) -> dict[str, float]:
         "share_pct": round(share_pct(unit, plan), 1),
         "unit_gathered_gb": round(unit.gathered_bytes / 1e9, 3),
         "peak_gathered_gb": round(plan.peak_gathered_bytes / 1e9, 3),
-        "shard_gb": round(plan.stored_bytes / plan.ranks / 1e9, 3),
         "units": plan.unit_count,
     }
 

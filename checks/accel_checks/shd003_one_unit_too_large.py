@@ -34,7 +34,7 @@ def _finding(launch: Launch, plan: WrapPlan, unit: Unit, evidence: Evidence) -> 
         message=f"one FSDP unit, {wrapping.path(unit)}, holds {share:.0f} % of the "
         f"{wrapping.amount(plan.total_parameters)} parameters, and every rank gathers its "
         f"{wrapping.sized(unit.gathered_bytes)} at once: {_cause(launch, plan)}",
-        severity=wrapping.severity(unit, share, SHARE.of(evidence), WEIGHT.of(evidence)),
+        severity=wrapping.severity(unit, plan, SHARE.of(evidence), WEIGHT.of(evidence)),
         seen=wrapping.seen(unit, plan),
         wanted=wrapping.layers(plan),
         values=wrapping.values(unit, plan),

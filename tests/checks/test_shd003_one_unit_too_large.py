@@ -32,7 +32,7 @@ def test_a_policy_without_a_class_wraps_nothing() -> None:
     assert found.wanted == "a unit for each Block: 24 of 50 M parameters"
     assert found.fix.endswith("fsdp_transformer_layer_cls_to_wrap: Block")
     assert found.values["unit_gathered_gb"] == pytest.approx(2.8)
-    assert found.values["shard_gb"] == pytest.approx(0.7)
+    assert found.values["peak_gathered_gb"] == pytest.approx(2.8)
 
 
 def test_a_size_above_the_layers_wraps_nothing() -> None:
@@ -81,6 +81,15 @@ def test_no_policy_is_not_this_fault() -> None:
 
 def test_a_model_that_cannot_be_wrapped_is_no_pass() -> None:
     assert outcome(CHECK, planned(healthy_plan(units=(), error="ValueError: no"))).outcome is Outcome.SKIPPED
+
+
+def test_one_rank_gathers_nothing() -> None:
+    assert outcome(CHECK, planned(one_unit(ranks=1))).outcome is Outcome.SKIPPED
+
+
+def test_where_all_units_stay_gathered_smaller_ones_save_little() -> None:
+    (found,) = findings(CHECK, planned(one_unit(strategy="SHARD_GRAD_OP")))
+    assert found.severity is Severity.WARNING
 
 
 def test_without_sharding_a_unit_costs_nothing() -> None:
