@@ -26,6 +26,7 @@ from accel_doctor.machine.host import read_host
 from accel_doctor.machine.interpreter import read_interpreter
 from accel_doctor.machine.storage import check_storage, clean_storage, is_usable
 from accel_doctor.progress import Progress
+from accel_doctor.unseen import why_unseen
 
 REPORT_S = 8.0
 """Kept back from the deadline for stopping, reading, judging and printing."""
@@ -205,6 +206,7 @@ class _Preflight:
             "plan": no_plan,
             "storage": "give --checkpoint-dir",
             "ranks.storage": unwritable,
+            **why_unseen(run.ranks or ()),
         }
         return {subject: why for subject, why in reasons.items() if why}
 
