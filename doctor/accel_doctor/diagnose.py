@@ -11,6 +11,10 @@ from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.exam import EXAM_SUBJECTS
 
 
+UNREAD = "SRC001"
+"""What could not be read was not judged: it makes an exam incomplete, and is no fault of the run."""
+
+
 class Outcome(str, Enum):
     """What became of a check."""
 
@@ -69,7 +73,9 @@ def diagnose(evidence: Evidence, checks: Iterable[Check], options: Options | Non
     """Judge evidence by every check of its exam that is selected."""
     options = options or Options()
     chosen = [c for c in checks if belongs(c, evidence.exam) and wanted(c.id, options)]
-    results = fold({c.id: c for c in chosen}, [examine(c, evidence) for c in chosen])
+    results = [examine(c, evidence) for c in chosen]
+    if evidence.source is None:  # a script's faults stand side by side; each is told once by the facts themselves
+        results = fold({c.id: c for c in chosen}, results)
     verdict, why = conclude(evidence, results, options)
     code = {Verdict.PASSED: 0, Verdict.FAILED: 1, Verdict.INCOMPLETE: 2}[verdict]
     return Diagnosis(
@@ -113,7 +119,18 @@ def examine(check: Check, evidence: Evidence) -> Result:
         partial = gaps(judge, evidence)
         reasons += [partial] if partial else []
         passed = passed or not partial
-    return _conclude(check, merge(findings), reasons, passed=passed)
+    return _conclude(check, merge(unsuppressed(check.id, findings, evidence)), reasons, passed=passed)
+
+
+def unsuppressed(check_id: str, findings: list[Finding], evidence: Evidence) -> list[Finding]:
+    """Return the findings that no comment of the user's silences on their line."""
+    silenced = {
+        (file.path, comment.line)
+        for file in (evidence.source.files if evidence.source else ())
+        for comment in file.suppressions
+        if not comment.ids or check_id in comment.ids
+    }
+    return [f for f in findings if not (f.location and (f.location.path, f.location.line) in silenced)]
 
 
 def _conclude(check: Check, findings: list[Finding], reasons: list[str], *, passed: bool) -> Result:
@@ -208,12 +225,13 @@ def _cause(checks: dict[str, Check], fired: set[str], check_id: str, seen: tuple
 
 def conclude(evidence: Evidence, results: list[Result], options: Options) -> tuple[Verdict, list[str]]:
     """Return the verdict and, where it is incomplete, why."""
-    outcomes = {r.outcome for r in results}
+    outcomes = {r.outcome for r in results if r.id != UNREAD}
     if Outcome.FAILED in outcomes or (options.strict and Outcome.WARNED in outcomes):
         return Verdict.FAILED, []
     why = [f"{r.id} is broken: {r.reason}" for r in results if r.outcome is Outcome.BROKEN]
     why += [f"{name} was required and not examined" for name in options.require if not _examined(name, results)]
     why += [f"the exam was ended by the {evidence.cut}"] if evidence.cut else []
+    why += [f.message for r in results if r.id == UNREAD for f in r.findings]
     if not outcomes & {Outcome.PASSED, Outcome.WARNED}:
         why.append("nothing was judged")
     return (Verdict.INCOMPLETE if why else Verdict.PASSED), why

@@ -13,6 +13,7 @@ from accel_doctor.errors import DoctorError
 VERBS = {
     "preflight": "Examine this machine's distributed set-up on real ranks; the default.",
     "run": "Examine your own script, unchanged, while it runs.",
+    "lint": "Read your scripts, without running them.",
     "report": "Judge recorded evidence again, anywhere.",
     "explain": "Say what a check looks for, why it matters and what to do.",
     "list": "List the checks.",

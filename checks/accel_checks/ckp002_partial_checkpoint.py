@@ -1,0 +1,37 @@
+"""CKP002: a shard is saved as if it were the whole."""
+
+from collections.abc import Iterator
+
+from accel_checks._source import SOURCE, call_finding, short
+from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
+from accel_doctor.evidence import Evidence
+
+SHARDED = ("deepspeed", "fsdp")
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """Find optimizer states that one rank saves alone in a script for FSDP or DeepSpeed."""
+    source = evidence.source
+    sharded = {f.path: s for f in (source.files if source else ()) for s in SHARDED if s in f.frameworks}
+    for call in source.reached("save") if source else ():
+        strategy = sharded.get(call.path)
+        if strategy and call.note == "optimizer" and "rank" not in call.varies_by:
+            name = {"deepspeed": "DeepSpeed ZeRO", "fsdp": "FSDP"}[strategy]
+            yield call_finding(
+                call,
+                f"{short(call)} saves one rank's optimizer state: under {name}, which this script is for, that is its shard",
+                Severity.WARNING,
+                "accelerator.save_state(directory) on every rank",
+            )
+
+
+CHECK = Check(
+    id="CKP002",
+    name="partial-checkpoint",
+    invariant=Invariant.FITS,
+    title="A shard is saved as if it were the whole",
+    why="Under FSDP and ZeRO each rank holds a part: a file that one rank writes cannot be resumed from.",
+    fix="accelerator.save_state(directory) on every rank, or accelerator.get_state_dict(model)",
+    judges=(Judge(needs=SOURCE, judge=judge),),
+    severity=Severity.WARNING,
+)

@@ -1,0 +1,123 @@
+"""The lint: gathers what reading scripts shows. Nothing of the user's is imported or run."""
+
+import ast
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from accel_doctor import __version__
+from accel_doctor.errors import DoctorError
+from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Source, SourceFile
+from accel_doctor.source.facts import RELEVANT, Facts, parse_text, read_module
+from accel_doctor.source.notebooks import code_of
+from accel_doctor.source.reader import Module, Parse
+
+SKIPPED = frozenset(
+    (".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", "site-packages", ".tox", ".mypy_cache", "build")
+)
+SUFFIXES = (".py", ".ipynb")
+SIZE_LIMIT_BYTES = 8 * 2**20
+
+
+def examine(paths: Iterable[str], stdin: bytes | None, asked: Asked) -> Evidence:
+    """Return what the files show.
+
+    Raises:
+        DoctorError: a path does not exist.
+    """
+    started = time.time()
+    parse = Parse()
+    facts = [_read(name, file, stdin, parse) for name, file in _files(paths)]
+    return Evidence(
+        doctor_version=__version__,
+        exam="lint",
+        started_s=started,
+        asked=asked,
+        source=_together(facts),
+        timings={"exam_s": round(time.time() - started, 3)},
+    )
+
+
+def _together(facts: list[Facts]) -> Source:
+    calls: dict[tuple[str, int, int, str], CallSite] = {}
+    flows: dict[tuple[str, int, str], Flow] = {}
+    for found in facts:
+        for call in found.calls:
+            key = (call.path, call.line, call.column, call.operation)
+            if key not in calls or _worse(call, calls[key]):
+                calls[key] = call
+        for flow in found.flows:
+            flows.setdefault((flow.path, flow.line, flow.what), flow)
+    order = sorted(calls.values(), key=lambda c: (c.path, c.line, c.column))
+    return Source(
+        files=tuple(f.file for f in facts),
+        calls=tuple(order),
+        flows=tuple(sorted(flows.values(), key=lambda f: (f.path, f.line, f.what))),
+    )
+
+
+def _worse(call: CallSite, other: CallSite) -> bool:
+    return (call.contract == "all") == (other.ranks == "all") and call.ranks != other.ranks
+
+
+def _files(paths: Iterable[str]) -> Iterator[tuple[str, Path | None]]:
+    for given in dict.fromkeys(paths):
+        path = Path(given)
+        if given == "-":
+            yield "<stdin>", None
+        elif path.is_dir():
+            yield from ((_shown(p), p) for p in sorted(_below(path)))
+        elif path.exists():
+            yield _shown(path), path
+        else:
+            raise DoctorError(f"{given} does not exist")
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f not in SKIPPED and not f.startswith("."))
+        yield from (Path(root, name) for name in names if name.endswith(SUFFIXES))
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _read(name: str, file: Path | None, stdin: bytes | None, parse: Parse) -> Facts:
+    try:
+        data = (stdin or b"") if file is None else _bytes(file)
+    except OSError as error:
+        return Facts(SourceFile(path=name, error=error.strerror or str(error)))
+    try:
+        return _read_code(name, file, code_of(data) if name.endswith(".ipynb") else data, parse)
+    except SyntaxError as error:
+        return Facts(SourceFile(path=name, error=error.msg or "it is no Python", error_line=error.lineno))
+
+
+def _bytes(file: Path) -> bytes:
+    if not file.is_file():
+        raise OSError(0, "it is no regular file")
+    if file.stat().st_size > SIZE_LIMIT_BYTES:
+        raise OSError(0, f"it is larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    return file.read_bytes()
+
+
+def _read_code(name: str, file: Path | None, data: bytes, parse: Parse) -> Facts:
+    if not RELEVANT.search(data):
+        _check_syntax(data)
+        return Facts(SourceFile(path=name))
+    tree, text = parse_text(data)
+    module = Module(name, file.resolve() if file else None, tree, text)
+    parse.known(module)
+    return read_module(module, parse)
+
+
+def _check_syntax(data: bytes) -> None:
+    try:
+        ast.parse(data)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error) or f"too much for Python's own parser ({type(error).__name__})") from error

@@ -1,0 +1,89 @@
+"""Reads one file into evidence: its call sites and observations, or why it could not be read."""
+
+import ast
+import io
+import re
+import tokenize
+from typing import NamedTuple
+
+from accel_doctor.evidence.source import CallSite, Flow, SourceFile, Suppression
+from accel_doctor.source import topics_data, topics_model, topics_run
+from accel_doctor.source.flows import Notes, unique
+from accel_doctor.source.reader import Module, Parse, Reader
+from accel_doctor.source.sites import call_sites
+
+RELEVANT = re.compile(
+    rb"accelerate|torch|transformers|lightning|deepspeed|wandb|Accelerator|accelerator|PartialState|notebook_launcher|LOCAL_RANK"
+)
+IGNORE = re.compile(r"#\s*accel-doctor:\s*ignore(?:\[([A-Z0-9, ]*)\])?\s*(.*)")
+TOPICS = (*topics_data.TOPICS, *topics_model.TOPICS, *topics_run.TOPICS)
+FRAMEWORKS = (
+    ("accelerate", "accelerate"),
+    ("torch.distributed", "torch.distributed"),
+    ("deepspeed", "deepspeed"),
+)
+
+
+class Facts(NamedTuple):
+    """What one file showed."""
+
+    file: SourceFile
+    calls: tuple[CallSite, ...] = ()
+    flows: tuple[Flow, ...] = ()
+
+
+def read_module(module: Module, parse: Parse) -> Facts:
+    """Return what a parsed file shows."""
+    reader = Reader(parse, module)
+    reader.read()
+    notes = Notes(reader)
+    file = SourceFile(
+        path=module.path,
+        frameworks=_frameworks(notes),
+        suppressions=suppressions(module.text),
+        unfollowed=tuple(reader.unfollowed),
+        cut=reader.cut,
+    )
+    if not notes.distributed and not notes.of("data_parallel", "spawn"):
+        return Facts(file)
+    sites = tuple(call_sites(reader)) if notes.distributed else ()
+    return Facts(file, sites, tuple(unique(f for topic in TOPICS for f in topic(notes))))
+
+
+def _frameworks(notes: Notes) -> tuple[str, ...]:
+    found = [
+        name for flag, name in FRAMEWORKS if flag in notes.reader.flags or (flag == "accelerate" and notes.accelerated)
+    ]
+    if notes.sharding and notes.distributed:
+        found.append(notes.sharding.lower() if notes.sharding == "FSDP" else "deepspeed")
+    return tuple(dict.fromkeys(found))
+
+
+def suppressions(text: str) -> tuple[Suppression, ...]:
+    """Return the comments that silence checks on their line."""
+    if "accel-doctor:" not in text:
+        return ()
+    found = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            match = IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
+            if match:
+                ids = tuple(i.strip() for i in (match[1] or "").split(",") if i.strip())
+                found.append(Suppression(line=token.start[0], ids=ids, reason=match[2].strip()))
+    except (tokenize.TokenError, SyntaxError, IndentationError):
+        return tuple(found)
+    return tuple(found)
+
+
+def parse_text(data: bytes) -> tuple[ast.Module, str]:
+    """Return a file's syntax tree and text.
+
+    Raises:
+        SyntaxError: it is no Python, or nested too deeply for Python itself.
+    """
+    try:
+        tree = ast.parse(data)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return tree, data.decode(encoding, errors="replace")
+    except (ValueError, RecursionError, MemoryError, LookupError) as error:
+        raise SyntaxError(str(error) or f"too much for Python's own parser ({type(error).__name__})") from error

@@ -1,0 +1,311 @@
+"""Reads one script from its first line, and what is not reached from there by itself."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from accel_doctor.contracts import canonical
+from accel_doctor.source.ranks import EVERY
+from accel_doctor.source.roles import Roles
+from accel_doctor.source.state import Cut, Loop
+from accel_doctor.source.syntax import Class, Function, Scope
+from accel_doctor.source.values import Value, constant
+
+FOREIGN = frozenset(
+    "torch accelerate transformers datasets numpy pandas tqdm wandb diffusers peft deepspeed lightning pytorch_lightning "
+    "torchvision torchaudio matplotlib sklearn scipy huggingface_hub tensorboard tensorboardX mlflow omegaconf hydra click "
+    "evaluate trl PIL cv2 einops safetensors yaml rich loguru nltk sentencepiece bitsandbytes timm monai tokenizers jax".split()
+)
+MODULE_LIMIT = 40
+METRIC = re.compile(r"acc|correct|hits?\b|score|f1|bleu|rouge|match|top1|top5|right", re.IGNORECASE)
+RANKED = re.compile(r"accelerator|rank|dist\.|barrier|all_reduce|is_main|is_master|fabric")
+
+
+class Module(NamedTuple):
+    """A parsed file."""
+
+    path: str
+    file: Path | None
+    tree: ast.Module
+    text: str
+
+
+class Reader(Roles):
+    """The reading of one script and the local modules it imports."""
+
+    def __init__(self, parse: "Parse", module: Module) -> None:
+        super().__init__()
+        self.parse, self.main = parse, module
+        self.modules: dict[str, Scope] = {}
+        self.unfollowed: list[str] = []
+        self.texts: dict[str, str] = {}
+        self.roots: list[tuple[int, int, Function]] = []
+        self.partings: list[tuple[Loop, int]] = []
+        self.tries: list[tuple[ast.AST, Scope, int, bool]] = []
+        self.branches: list[tuple[ast.If, object, str]] = []
+        self.cut = ""
+
+    def read(self) -> None:
+        """Read the script; what stops it is in ``cut``."""
+        try:
+            self._module(self.main, "__main__")
+            self._escapes()
+            self._rest()
+        except Cut as end:
+            self.cut = str(end)
+        except RecursionError:
+            self.cut = "it is nested too deeply"
+
+    def _module(self, module: Module, name: str) -> Scope:
+        scope = Scope(module.path, "<module>")
+        self.modules[str(module.file or module.path)] = scope
+        self.texts[module.path] = module.text
+        self._flags(module.text)
+        scope.names["__name__"] = constant(name)
+        kept = self.ranks, self.local, self.guards, self.loops, self.contexts, self.scopes
+        self.ranks, self.local, self.guards, self.loops, self.contexts, self.scopes = EVERY, "", [], [], [], [scope]
+        self.block(module.tree.body)
+        self.ranks, self.local, self.guards, self.loops, self.contexts, self.scopes = kept
+        return scope
+
+    def _flags(self, text: str) -> None:
+        if re.search(r"set_seed|manual_seed|seed_everything|random\.seed", text):
+            self.flags.add("seeded")
+        if re.search(r"device_specific\s*=\s*True", text):
+            self.flags.discard("seeded")
+
+    def imported(self, module: str, name: str | None, level: int, node: ast.AST) -> Value:
+        """Return what an import brings: a local module is read, another is known by its names."""
+        top = module.partition(".")[0]
+        if not level and (top in FOREIGN or top in sys.stdlib_module_names):
+            return Value("ref", ref=canonical(f"{module}.{name}" if name else module))
+        scope = self._local(module, level)
+        if scope is None and name is not None:
+            inner = self._local(f"{module}.{name}" if module else name, level)
+            if inner is not None:
+                return Value("module", func=inner)
+        if scope is None:
+            if level and module not in self.unfollowed:
+                self.unfollowed.append("." * level + module)
+            return (
+                self.by_name(name, name).but(ref="")
+                if level and name
+                else Value("ref", ref=canonical(f"{module}.{name}" if name else module))
+            )
+        if name is None:
+            return Value("module", func=scope)
+        return scope.names.get(name) or Value(text=name)
+
+    def imported_all(self, node: ast.ImportFrom) -> None:
+        """Take every name of a local module."""
+        scope = (
+            self._local(node.module or "", node.level) if (node.module or "").partition(".")[0] not in FOREIGN else None
+        )
+        if scope is not None:
+            self.scope.names.update({k: v for k, v in scope.names.items() if not k.startswith("_")})
+
+    def _local(self, module: str, level: int) -> Scope | None:
+        here = Path(self.scope.path)
+        base = self.main.file.parent if self.main.file else None
+        if base is None or not module and not level:
+            return None
+        current = self.parse.folder_of(self.scope.path) or base
+        folders = [current.joinpath(*[".."] * (level - 1))] if level else [current, base, base.parent]
+        parts = module.split(".") if module else []
+        for folder in dict.fromkeys(folders):
+            found = self.parse.find(folder, parts)
+            if found is not None:
+                return self._read_local(found)
+        return None if here else None
+
+    def _read_local(self, file: Path) -> Scope | None:
+        known = self.modules.get(str(file))
+        if known is not None:
+            return known
+        module = self.parse.module(file) if len(self.modules) < MODULE_LIMIT else None
+        return self._module(module, file.stem) if module is not None else None
+
+    def _escapes(self) -> None:
+        done: set[int] = set()
+        for value, ranks, child in self.escaped:
+            if value.kind == "func" and id(value.func) not in done and not value.func.reached:
+                done.add(id(value.func))
+                self._root(value.func, value.owner, ranks, child=child)
+
+    def _rest(self) -> None:
+        """Read what nothing in the file calls: methods of objects that were made, and, in a library, every function."""
+        entered = any(f.calls for f in self.functions) or "__main__" in self.main.text
+        for made in list(self.classes):
+            if made.made or not entered:
+                self._methods(made, required=not made.made)
+        if not entered:
+            for function in list(self.functions):
+                if not function.calls and function.owner is None and function.scope.path == self.main.path:
+                    self._root(function, None, EVERY, checked=True)
+
+    def _methods(self, made: Class, *, required: bool) -> None:
+        if made.scope.path != self.main.path:
+            return
+        instance = self.instances.get(id(made))
+        for name, function in made.functions.items():
+            if function.calls or name in ("__repr__", "__str__"):
+                continue
+            if instance is None:
+                self.scopes = [self.modules[str(self.main.file or self.main.path)]]
+                instance = self._made_blank(made)
+                if function.calls:
+                    continue
+            self._root(function, instance, EVERY, checked=required)
+
+    def _made_blank(self, made: Class) -> Value:
+        before = len(self.visits)
+        kind_node = ast.copy_location(ast.Call(ast.Name(made.name, ast.Load()), [], []), made.node)
+        self.flags.add("blank")
+        instance = self.make(made, [], {}, kind_node)
+        self.flags.discard("blank")
+        made.made = False
+        self.roots += [(before, len(self.visits), f) for f in made.functions.values() if f.name.endswith("__init__")]
+        return instance
+
+    def _root(
+        self, function: Function, owner: Value | None, ranks: int, *, child: bool = False, checked: bool = False
+    ) -> None:
+        before = len(self.visits)
+        outer = function.scope.module
+        self.ranks, self.local, self.guards, self.loops, self.contexts, self.scopes = (
+            ranks or EVERY,
+            "",
+            [],
+            [],
+            [],
+            [outer],
+        )
+        self.children = int(child)
+        free = {"**": Value()}
+        if not function.calls:
+            self.run(function, [], free, function.node, owner)
+        self.children = 0
+        if checked:
+            self.roots.append((before, len(self.visits), function))
+
+    def minds_ranks(self, function: Function) -> bool:
+        """Return whether a function, or its class, speaks of ranks: then it is written to be called on all of them."""
+        node = function.owner.node if function.owner is not None else function.node
+        lines = self.texts.get(function.scope.path, "").splitlines()[node.lineno - 1 : node.end_lineno]
+        return bool(RANKED.search("\n".join(lines)))
+
+    def looped(self, loop: Loop) -> None:
+        """Keep a loop that some ranks leave before others, where collectives are missed by it."""
+        for leave in loop.exits:
+            since = leave.count if leave.how == "continue" else loop.started_at
+            if self.collectives > since and leave.guard is not None:
+                self.partings.append((loop, self.order))
+                break
+
+    def tried(self, node: ast.AST, before: int) -> None:
+        """Keep a tried body that has collectives."""
+        if self.loops and self.collectives > before:
+            self.tries.append((node, self.scope, self.ranks, self.loops[-1].kind == "data"))
+
+    def _expression(self, node: ast.Expr) -> None:
+        count = len(self.events)
+        self.value(node.value)
+        for event in self.events[count:]:
+            if event.what == "prepare" and event.node is node.value:
+                event.extra["dropped"] = True
+
+    def branching(self, node: ast.If, _cond: object) -> None:
+        """Look at the ends of loops at a number of steps."""
+        test = node.test
+        if self.loops and isinstance(test, ast.Compare) and node.body and isinstance(node.body[-1], ast.Break):
+            bound = self.quietly(test.comparators[0])
+            if (
+                bound.thing is not None
+                and "len_raw" in bound.marks
+                and not bound.marks & {"len_prepared", "maybe", "world"}
+            ):
+                self.event("bounded", test, bound)
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        super()._augmented(node)
+        name = node.target.id if isinstance(node.target, ast.Name) else ""
+        loop = next((x for x in reversed(self.loops) if x.kind == "data"), None)
+        if (
+            loop is None
+            or not METRIC.search(name)
+            or loop.source is None
+            or not loop.source.wrapped
+            or _trains(loop.node)
+        ):
+            return
+        held = self.scope.names.get(name)
+        if held is not None:
+            self.scope.names[name] = held.but(marks=held.marks | {"eval_sum"})
+
+    def assigning(self, node: ast.Assign, found: Value) -> None:
+        """Look at the names that prepare's results get."""
+        last = self.events[-1] if self.events else None
+        if (
+            last is None
+            or last.what != "prepare"
+            or last.node is not node.value
+            or not isinstance(node.targets[0], ast.Tuple)
+        ):
+            return
+        old = [self.scope.find(t.id) if isinstance(t, ast.Name) else None for t in node.targets[0].elts]
+        last.extra["old"] = [v.thing if v is not None else None for v in old]
+
+
+def _trains(loop: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
+
+
+class Parse:
+    """Finds and parses files, each once."""
+
+    def __init__(self) -> None:
+        self._modules: dict[Path, Module | None] = {}
+        self._folders: dict[str, Path] = {}
+        self._found: dict[tuple[Path, str], Path | None] = {}
+
+    def known(self, module: Module) -> None:
+        """Keep a module that was parsed elsewhere."""
+        if module.file is not None:
+            self._modules[module.file.resolve()] = module
+            self._folders[module.path] = module.file.parent
+
+    def folder_of(self, path: str) -> Path | None:
+        """Return the folder of a file that was read."""
+        return self._folders.get(path)
+
+    def find(self, folder: Path, parts: list[str]) -> Path | None:
+        """Return the file of a module below a folder."""
+        key = (folder, ".".join(parts))
+        if key not in self._found:
+            target = folder.joinpath(*parts)
+            options = (
+                [target.with_name(f"{target.name}.py"), target / "__init__.py"] if parts else [folder / "__init__.py"]
+            )
+            self._found[key] = next((o.resolve() for o in options if o.is_file()), None)
+        return self._found[key]
+
+    def module(self, file: Path) -> Module | None:
+        """Return a parsed file, or ``None`` when it cannot be read."""
+        if file not in self._modules:
+            self._modules[file] = self._parsed(file)
+        return self._modules[file]
+
+    def _parsed(self, file: Path) -> Module | None:
+        try:
+            text = file.read_text(errors="replace")
+            tree = ast.parse(text)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        try:
+            path = str(file.relative_to(Path.cwd()))
+        except ValueError:
+            path = str(file)
+        self._folders[path] = file.parent
+        return Module(path, file, tree, text)

@@ -1,0 +1,451 @@
+"""What becomes of the Accelerator, models, optimizers, loaders and losses."""
+
+import ast
+from typing import Any
+
+from accel_doctor.contracts import Contract, Kind, Operation, operation
+from accel_doctor.source import names
+from accel_doctor.source.known import SPAWNERS, Known
+from accel_doctor.source.ranks import EVERY, Cond, only
+from accel_doctor.source.syntax import dotted, short
+from accel_doctor.source.values import LOCAL, MISSING, RANK, SHAPE, Forward, Thing, Value, joined, truth
+
+PARAMETERS = frozenset(("parameters", "named_parameters", "trainable_parameters"))
+QUIET_METHODS = frozenset(
+    "train eval state_dict load_state_dict to cuda cpu float half bfloat16 double apply modules named_modules children "
+    "named_children buffers named_buffers zero_grad enable_input_require_grads gradient_checkpointing_enable "
+    "disable_gradient_checkpointing get_input_embeddings get_output_embeddings resize_token_embeddings tie_weights "
+    "register_forward_hook register_full_backward_hook set_attn_processor enable_xformers_memory_efficient_attention "
+    "save_pretrained push_to_hub print_trainable_parameters num_parameters add_adapter set_adapter no_sync "
+    "register_comm_hook get_submodule register_buffer add_module items keys values get append extend merge_and_unload".split()
+)
+WRITES = frozenset((Kind.WRITE, Kind.SAVE, Kind.DELETE, Kind.FOLDER))
+PATH_AT = {"torch.save": 1, "torchvision.utils.save_image": 1, "shutil.copy": 1, "shutil.copy2": 1, "shutil.copyfile": 1,
+           "shutil.copytree": 1, "shutil.move": 1, "safetensors.torch.save_file": 1, "safetensors.torch.save_model": 1,
+           "joblib.dump": 1, "torchaudio.save": 0}  # fmt: skip
+PATH_WORDS = ("f", "path", "file", "filename", "fname", "save_directory", "dst", "path_or_buf", "fp")
+ON_PATH = frozenset(("write_text", "write_bytes", "mkdir", "unlink", "rmdir"))
+NAMED_CALLS = ("get_rank", "get_local_rank", "get_world_size", "get_global_rank", "get_process_index")
+
+
+class Roles(Known):
+    """Methods of objects with a role, and calls of which nothing else is known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._assumed: Thing | None = None
+
+    def assumed(self) -> Thing:
+        """Return the Accelerator of which only the name is seen."""
+        if self._assumed is None:
+            self._assumed = self.thing("accelerator", None)
+            self._assumed.name = "accelerator"
+        return self._assumed
+
+    def method(self, owner: Value, name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Return what a method of a known kind of object gives, and note what it does."""
+        last = name.rpartition(".")[2]
+        special = getattr(self, f"_on_{owner.kind}", None)
+        known = operation(name) if owner.kind in ("accelerator", "state") else None
+        if known is not None:
+            self.operate(known, node, args, kwargs, owner)
+        if special is not None:
+            found: Value | None = special(last, owner, node, args, kwargs)
+            if found is not None:
+                return found
+        if known is not None and known.contract is Contract.ALL:
+            return Value("tensor", marks=frozenset(("reduced",)))
+        return self._other(owner, last, node, args, kwargs)
+
+    def _other(self, owner: Value, last: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        values = [owner, *args, *kwargs.values()]
+        self.escape([*args, *kwargs.values()])
+        if last in ("backward",):
+            return self.backward(owner, node, plain=True)
+        if last in ("append", "extend", "add", "update", "add_batch") and owner.kind in ("tuple", ""):
+            owner.taint |= joined(args).taint & ~RANK
+            owner.flow |= joined(args).flow
+            owner.marks |= joined(args).marks
+        if last in ("to", "cuda") and owner.kind in ("tensor", "batch", "", "param"):
+            self._moved(last, node, args, kwargs)
+            return owner
+        kind = "tensor" if owner.kind in ("tensor", "batch") or any(v.kind == "tensor" for v in args) else ""
+        if owner.kind in ("tensor", "batch") and last in ("size", "numel", "dim", "shape"):
+            return Value(taint=SHAPE if owner.taint & LOCAL else 0, why="the size of this rank's batch")
+        result = joined(values, kind)
+        if last not in ("item", "get", "float", "cpu", "detach", "mean", "sum", "repeat", "to"):
+            result.marks |= {"opaque"}
+        result.divisions = owner.divisions
+        result.text = f"{owner.text}.{last}" if last in ("repeat", "mean", "sum") else owner.text
+        return result
+
+    def _moved(self, last: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> None:
+        target = args[0] if args else kwargs.get("device")
+        if last == "cuda":
+            self.event("cuda_call", node, target)
+            if target is not None:
+                self.used_device(
+                    Value("device", const=target.const, text=target.text, taint=target.taint)
+                    if target.kind != "device"
+                    else target,
+                    node,
+                )
+        elif target is not None and (target.kind in ("device", "rank") or isinstance(target.const, str)):
+            self.used_device(target, node)
+
+    def used_device(self, device: Value, node: ast.AST) -> None:
+        """Note the use of a device."""
+        if device.kind == "const" and isinstance(device.const, str):
+            device = Value("device", const=device.const, line=device.line)
+        if device.kind == "rank":
+            device = Value("device", text=f"rank:{device.text}", taint=RANK, marks=device.marks)
+        self.event("device", node, device)
+
+    def _on_accelerator(
+        self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value | None:
+        values = [*args, *kwargs.values()]
+        if last in ("prepare", "prepare_model", "prepare_data_loader", "prepare_optimizer", "prepare_scheduler"):
+            return self.prepare(last, owner, node, args, kwargs)
+        if last == "backward" and args:
+            return self.backward(args[0], node, plain=False)
+        if last in ("unwrap_model", "extract_model_from_parallel") and args:
+            return args[0].but(wrapped="", text="unwrapped")
+        if last in ("gather", "gather_for_metrics", "reduce", "pad_across_processes"):
+            self.event(last, node, args[0] if args else None, kwargs=kwargs)
+            return self._gathered(last, args, kwargs)
+        if last in ("accumulate", "no_sync"):
+            self.event(last, node, joined(args), things=[a.thing for a in args if a.thing])
+            return Value("context", ref=last)
+        if last == "split_between_processes":
+            return Value("context", ref="split", taint=LOCAL | RANK, why="this rank's own share")
+        if last in ("skip_first_batches",) and args:
+            self.flags.add("skips")
+            return args[0]
+        if last in ("on_main_process", "on_local_main_process", "on_last_process") and args and args[0].kind == "func":
+            args[0].func.ranks &= {"on_main_process": 1, "on_local_main_process": 3}.get(last, 4)
+            return args[0]
+        if last in (
+            "load_state",
+            "save_state",
+            "free_memory",
+            "clear",
+            "clip_grad_norm_",
+            "set_trigger",
+            "register_for_checkpointing",
+        ):
+            self.event(last, node, args[0] if args else None)
+            if last in ("free_memory", "clear"):
+                for thing in self.things:
+                    thing.frozen_when_wrapped = None
+            return Value("tensor") if last == "clip_grad_norm_" else Value()
+        if last in ("check_trigger",):
+            return Value()
+        if last == "get_state_dict":
+            return Value("state_dict", text="gathered")
+        if last in ("print", "log", "wait_for_everyone"):
+            return Value()
+        return joined(values) if last == "autocast" else None
+
+    def _on_state(
+        self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value | None:
+        return self._on_accelerator(last, owner, node, args, kwargs) if last.startswith(("split_", "on_")) else None
+
+    def _gathered(self, last: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        marks = frozenset(("reduced",))
+        if last == "reduce":
+            how = args[1].const if len(args) > 1 else kwargs["reduction"].const if "reduction" in kwargs else "sum"
+            marks |= {f"reduced_{how}"} if isinstance(how, str) else frozenset()
+        if args and args[0].kind == "tuple" and args[0].items and len(args[0].items) > 1:
+            return Value("tuple", items=[Value("tensor", marks=marks) for _ in args[0].items])
+        if last == "pad_across_processes" and args:
+            return args[0]
+        return Value("tensor", marks=marks)
+
+    def prepare(self, how: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Return what prepare gives: its arguments, wrapped."""
+        given = [*args, *(v for k, v in kwargs.items() if k in ("model", "data_loader", "optimizer", "scheduler"))]
+        texts = [dotted(a) for a in node.args]
+        prepared = [self._prepared(v, texts[i] if i < len(texts) else "", how, node) for i, v in enumerate(given)]
+        things = [v.thing for v in prepared]
+        self.event("prepare", node, owner, things=things, texts=texts, how=how, given=given)
+        if any(v is not None and v.role == "model" for v in things):
+            self.collectives += 1
+        return prepared[0] if len(prepared) == 1 else joined(prepared, "tuple", items=prepared)
+
+    def _prepared(self, value: Value, text: str, how: str, node: ast.Call) -> Value:
+        if value.kind == "tuple" and value.items:
+            return value.but(items=[self._prepared(v, text, how, node) for v in value.items])
+        if value.kind == "const":
+            return value
+        if value.thing is None:
+            role = {"prepare_model": "model", "prepare_data_loader": "loader"}.get(how) or self.guess(
+                value, text.rpartition(".")[2]
+            )
+            value.thing = self.thing(role, None)
+            value.thing.name = text
+        thing = value.thing
+        if thing.role == "loader" and thing.prepared is None:
+            self.event("shard", node, value)
+        thing.prepared, thing.prepared_order = node, self.order
+        self.freeze_parts(value, thing)
+        kind = thing.role if thing.role in ("model", "loader", "optimizer", "scheduler") else value.kind
+        return value.but(kind=kind, thing=thing, wrapped="accelerate", items=None)
+
+    def backward(self, loss: Value, node: ast.Call, *, plain: bool) -> Value:
+        """Note a backward pass; with a wrapped model it is a collective."""
+        scaled = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call)
+        self.event(
+            "backward",
+            node,
+            loss,
+            plain=plain,
+            scaled=scaled and "scale" in dotted(getattr(node.func.value, "func", node))
+            if isinstance(node.func, ast.Attribute)
+            else False,
+        )
+        for loop in self.loops:
+            loop.backward = True
+        if plain and any(f.via == "wrapper" for f in loss.flow):
+            self.collectives += 1
+        return Value()
+
+    def _on_optimizer(
+        self, last: str, owner: Value, node: ast.Call, args: list[Value], _kwargs: dict[str, Value]
+    ) -> Value | None:
+        if last in ("step", "zero_grad", "add_param_group"):
+            self.event(f"optimizer.{last}", node, owner)
+        if last == "state_dict":
+            return Value("state_dict", thing=owner.thing, text="wrapped" if owner.wrapped else "raw")
+        return Value()
+
+    def _on_scheduler(
+        self, last: str, owner: Value, node: ast.Call, _args: list[Value], _kwargs: dict[str, Value]
+    ) -> Value:
+        if last == "step":
+            self.event("scheduler.step", node, owner)
+        return Value()
+
+    def _on_sampler(
+        self, last: str, owner: Value, node: ast.Call, _args: list[Value], _kwargs: dict[str, Value]
+    ) -> Value:
+        return Value()
+
+    def _on_engine(self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        known = operation(f"deepspeed.DeepSpeedEngine.{last}")
+        if known is not None:
+            self.operate(known, node, args, kwargs, owner)
+        return Value()
+
+    def _on_bar(self, last: str, owner: Value, node: ast.Call, _args: list[Value], _kwargs: dict[str, Value]) -> Value:
+        return Value()
+
+    def _on_logger(self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if last in ("setLevel", "addHandler") and (self.ranks != EVERY or joined(args).taint & RANK):
+            self.flags.add("quiet_logging")
+        known = operation(f"logging.Logger.{last}")
+        if known is not None and owner.ref == "standard":
+            self.operate(known, node, args, kwargs, None)
+        return Value()
+
+    def _on_tracker(
+        self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        return Value("tracker", ref=owner.ref, cond=owner.cond)
+
+    def _on_loader(self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return Value(text=f"loader.{last}")
+
+    def forward(
+        self, model: Value, base: Value | None, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        """Return what a model, or a method of it, gives."""
+        last = model.part.rpartition(".")[2]
+        values = [*args, *kwargs.values()]
+        thing = model.thing
+        assert thing is not None  # noqa: S101 - the caller saw to it
+        owner = base if base is not None and base.kind == "model" else model
+        if last in PARAMETERS:
+            params = Value("params", thing=thing, part=model.part.rpartition(".")[0])
+            return params if last == "parameters" else Value("pairs", items=[Value(), self.element(params)])
+        if last in ("requires_grad_", "requires_grad"):
+            self.freeze(thing, model.part.rpartition(".")[0], args[0] if args else Value("const", const=True), node)
+            return owner
+        if model.kind == "engine" and last in ("backward", "step", "save_checkpoint", "load_checkpoint"):
+            return self._on_engine(last, model, node, args, kwargs)
+        if last == "state_dict":
+            return Value("state_dict", thing=thing, text=owner.wrapped or "raw")
+        if last in ("to", "cuda"):
+            self._moved(last, node, args, kwargs)
+            return owner
+        if last in QUIET_METHODS:
+            return self._housekeeping(last, owner, node, args, kwargs)
+        via = (
+            "wrapper"
+            if owner.wrapped or model.wrapped
+            else "unwrapped"
+            if "unwrapped" in (owner.text, model.text)
+            else "raw"
+        )
+        graded = "no_grad" not in self.contexts
+        result = joined(values, "tensor")
+        if last and last in ("generate", "sample"):
+            graded = False
+        flow = Forward(thing, via, node.lineno, graded)
+        self.event("forward", node, owner, via=via, graded=graded)
+        return result.but(flow=(result.flow if graded else frozenset()) | ({flow} if graded else set()))
+
+    def _housekeeping(
+        self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        known = operation(f"*.{last}")
+        if known is not None:
+            self.operate(known, node, args, kwargs, owner)
+        if last in ("resize_token_embeddings", "add_module", "add_adapter"):
+            self.event("grown", node, owner)
+        if last in ("train", "eval", "float", "half", "bfloat16", "double", "cpu", "apply", "merge_and_unload"):
+            return owner
+        return Value(text=f"model.{last}")
+
+    def freeze(self, thing: Thing, part: str, flag: Value, node: ast.AST) -> None:
+        """Note that parameters are frozen or unfrozen."""
+        part = part or "*"
+        if flag.const is False:
+            thing.frozen.add(part)
+        elif flag.const is True:
+            wrapped = thing.frozen_when_wrapped or set()
+            if part in wrapped or (part == "*" and wrapped) or any(w.startswith(part) for w in wrapped):
+                self.event("unfreeze", node, Value("model", thing=thing, part=part))
+            thing.frozen.discard(part)
+            if part == "*":
+                thing.frozen.clear()
+
+    def setting(self, base: Value, target: ast.Attribute, value: Value) -> None:
+        """Look at an attribute that is set: a frozen parameter, another print, a handler's level."""
+        if target.attr == "requires_grad" and base.kind in ("param", "model", "params") and base.thing is not None:
+            inner = any(
+                g.scope is self.scope and "param" not in short(g.test)[:0] for g in self.guards[-1:] if self.loops
+            )
+            self.freeze(base.thing, base.part or ("some" if inner else "*"), value, target)
+        if target.attr == "print" and (
+            base.ref in ("builtins", "__builtin__", "__builtins__") or "builtin" in base.text
+        ):
+            self.flags.add("quiet_print")
+        if target.attr in ("stdout", "stderr") and base.ref == "sys" and (self.ranks != EVERY or value.taint & RANK):
+            self.flags.add("quiet_print")
+        if target.attr in ("gradient_accumulation_steps",) and base.kind == "accelerator" and base.thing is not None:
+            base.thing.kwargs["gradient_accumulation_steps"] = value
+
+    def setting_item(self, base: Value, index: Value, value: Value, node: ast.AST) -> None:
+        """Look at an item that is set: a variable of the environment."""
+        if base.ref == "os.environ" and isinstance(index.const, str):
+            self.event("environ", node, value, name=index.const)
+        if base.ref in ("builtins", "__builtins__") and index.const == "print":
+            self.flags.add("quiet_print")
+
+    def unknown(
+        self, callee: Value, base: Value | None, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        """Return what a call gives of which only the name is known."""
+        name = (
+            node.func.attr
+            if isinstance(node.func, ast.Attribute)
+            else node.func.id
+            if isinstance(node.func, ast.Name)
+            else ""
+        )
+        if callee.cond is not None and callee.cond.ranked and not callee.kind:
+            return callee
+        if name in NAMED_CALLS:
+            return self.foreign(
+                f"torch.distributed.{'get_rank' if name in ('get_global_rank', 'get_process_index') else name}",
+                node,
+                [],
+                {},
+            )
+        if (
+            base is not None
+            and base.kind == "param"
+            and name in ("requires_grad_", "register_hook", "register_post_accumulate_grad_hook")
+        ):
+            return self._on_param(name, base, node, args)
+        if name in SPAWNERS and args and args[0].kind == "func":
+            return self._spawner(name, node, args, kwargs) or Value()
+        if name.startswith(("is_main", "is_master", "is_rank", "is_global", "is_local_m", "is_local_r")) and (
+            cond := names.predicate(name)
+        ):
+            return Value(cond=cond, taint=RANK)
+        return self._nameless(name, callee, base, node, args, kwargs)
+
+    def _on_param(self, name: str, base: Value, node: ast.Call, args: list[Value]) -> Value:
+        if name == "requires_grad_" and base.thing is not None:
+            self.freeze(base.thing, base.part, args[0] if args else Value("const", const=True), node)
+        elif args and args[0].kind == "func":
+            self.event("hook", node, base, function=args[0].func, name=name)
+        return base
+
+    def _nameless(
+        self, name: str, callee: Value, base: Value | None, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        owner = base if base is not None else Value()
+        if name == "state_dict":
+            return Value("state_dict", thing=owner.thing, text=owner.wrapped or "unknown")
+        if name == "prepare" and owner.kind == "" and names.is_accelerator(owner.text.rpartition(".")[2]):
+            return self.prepare("prepare", owner, node, args, kwargs)
+        if base is not None and (known := operation(f"*.{name}")) and owner.kind != "namespace":
+            self.operate(known, node, args, kwargs, owner)
+        if name in ("exists", "is_file", "is_dir"):
+            return self.files(owner, *args)
+        if name == "step" and base is not None:
+            role = names.role_of(owner.text.rpartition(".")[2] or dotted(node.func))
+            if role in ("optimizer", "scheduler"):
+                self.event(f"{role}.step", node, owner)
+        if callee.thing is not None and callee.kind == "" and base is None:
+            return self.forward(callee.but(kind="model"), base, node, args, kwargs)
+        if owner.thing is not None and not owner.kind and name in ("parameters", "named_parameters"):
+            return self.forward(owner.but(kind="model", part=name), owner, node, args, kwargs)
+        if base is not None and name in ("parameters", "named_parameters", "requires_grad_") and not owner.kind:
+            owner.thing = owner.thing or self._met(owner, node)
+            return self.forward(owner.but(kind="model", part=name), owner.but(kind="model"), node, args, kwargs)
+        return self._other(owner, name, node, args, kwargs)
+
+    def _met(self, owner: Value, node: ast.Call) -> Thing:
+        thing = self.thing("model", None)
+        thing.name = owner.text or (dotted(node.func.value) if isinstance(node.func, ast.Attribute) else "")
+        return thing
+
+    def operate(
+        self, known: Operation, node: ast.Call, args: list[Value], kwargs: dict[str, Value], base: Value | None
+    ) -> None:
+        """Note that a known operation is reached, with what its kind makes worth knowing."""
+        details: dict[str, Any] = {"args": args, "kwargs": kwargs, "base": base}
+        if known.kind in WRITES or known.kind is Kind.LOAD:
+            path, text = self._path(known, node, args, kwargs, base)
+            details.update(path=path, path_text=text)
+            if known.name == "builtins.open" and not self._writes(args, kwargs):
+                self.event("read", node, path, text=text)
+                return
+        self.visit(node, known, **details)
+
+    def _writes(self, args: list[Value], kwargs: dict[str, Value]) -> bool:
+        mode = args[1] if len(args) > 1 else kwargs.get("mode")
+        return mode is not None and isinstance(mode.const, str) and any(c in mode.const for c in "wax+")
+
+    def _path(
+        self, known: Operation, node: ast.Call, args: list[Value], kwargs: dict[str, Value], base: Value | None
+    ) -> tuple[Value, str]:
+        if known.short in ON_PATH and base is not None and isinstance(node.func, ast.Attribute):
+            return base, short(node.func.value)
+        position = PATH_AT.get(known.name, 0)
+        if len(args) > position:
+            return args[position], short(node.args[position]) if len(node.args) > position else ""
+        for word in PATH_WORDS:
+            if word in kwargs:
+                return kwargs[word], short(next(k.value for k in node.keywords if k.arg == word)) if any(
+                    k.arg == word for k in node.keywords
+                ) else ""
+        return Value(text="unknown"), ""
+
+
+__all__ = ["MISSING", "Cond", "Roles", "only", "truth"]

@@ -1,0 +1,459 @@
+"""Follows statements: which ranks go on after each, and what names hold then."""
+
+import ast
+from typing import Any
+
+from accel_doctor.source import names
+from accel_doctor.source.expressions import Expressions
+from accel_doctor.source.ranks import EVERY, LAST, LOCAL_MAIN, MAIN, SOME, Cond
+from accel_doctor.source.state import Exit, Guarding, Loop
+from accel_doctor.source.syntax import Class, Function, Scope, assigned, dotted
+from accel_doctor.source.values import LOCAL, MISSING, RANK, Value, constant, joined, merge, truth
+
+DECORATORS = {
+    "on_main_process": MAIN,
+    "on_local_main_process": LOCAL_MAIN,
+    "on_last_process": LAST,
+    "on_process": SOME,
+    "on_local_process": SOME,
+    "rank_zero_only": MAIN,
+    "master_only": MAIN,
+    "main_process_only": MAIN,
+    "rank0_only": MAIN,
+    "only_on_master": MAIN,
+    "once": MAIN,
+}
+NO_GRAD = ("no_grad", "inference_mode")
+
+
+class Statements(Expressions):
+    """Executes statements on abstract values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._statements: dict[type[ast.AST], Any] = {
+            ast.Expr: self._expression,
+            ast.Assign: self._assign,
+            ast.AnnAssign: self._annotated,
+            ast.AugAssign: self._augmented,
+            ast.If: self._if,
+            ast.For: self._for,
+            ast.AsyncFor: self._for,
+            ast.While: self._while,
+            ast.With: self._with,
+            ast.AsyncWith: self._with,
+            ast.Try: self._try,
+            ast.Return: self._return,
+            ast.Raise: self._raise,
+            ast.Break: self._leave,
+            ast.Continue: self._leave,
+            ast.FunctionDef: self._function,
+            ast.AsyncFunctionDef: self._function,
+            ast.ClassDef: self._class,
+            ast.Import: self._import,
+            ast.ImportFrom: self._import_from,
+            ast.Global: self._global,
+            ast.Assert: self._assert,
+        }
+        if hasattr(ast, "TryStar"):
+            self._statements[ast.TryStar] = self._try
+        self._statements[ast.Match] = self._match
+
+    def block(self, body: list[ast.stmt]) -> None:
+        """Execute statements until no rank is left to go on."""
+        depth = len(self.guards)
+        for statement in body:
+            if not self.ranks:
+                break
+            self.tick()
+            method = self._statements.get(type(statement))
+            if method is not None:
+                method(statement)
+        del self.guards[depth:]
+
+    def guarding(self, test: ast.AST, mask: int, local: str) -> Guarding:
+        """Return a guard for a condition, ready to be pushed."""
+        modulo = synced = False
+        if isinstance(test, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Attribute, ast.Name)):
+            for node in ast.walk(test):
+                modulo = modulo or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod))
+                text = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+                synced = synced or "sync" in text or "is_accum" in text or "update_grad" in text
+                if text and not modulo and isinstance(node, ast.Name):
+                    held = self.scope.find(text)
+                    modulo = held is not None and "modulo" in held.marks
+        return Guarding(test, self.scope.path, mask, local, self.scope, modulo, synced)
+
+    def _expression(self, node: ast.Expr) -> None:
+        self.value(node.value)
+
+    def _assign(self, node: ast.Assign) -> None:
+        found = self.value(node.value)
+        if found.const is not MISSING or found.kind in ("device", "rank"):
+            found = found.but(line=node.lineno)
+        if isinstance(node.value, ast.Compare) and any(
+            isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(node.value)
+        ):
+            found = found.but(marks=found.marks | {"modulo"})
+        self.assigning(node, found)
+        for target in node.targets:
+            self.bind(target, found)
+
+    def assigning(self, node: ast.Assign, found: Value) -> None:
+        """Look at an assignment as a whole; the subclass does."""
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.bind(node.target, self.value(node.value))
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        old, new = self.value(node.target), self.value(node.value)
+        result = self.arithmetic(old, node.op, new, node, node.value)
+        if isinstance(result.const, (int, float)):
+            result = result.but(kind="", const=MISSING)
+        self.bind(node.target, result)
+
+    def bind(self, target: ast.AST, value: Value) -> None:
+        """Give a target its value."""
+        if isinstance(target, ast.Name):
+            if value.thing is not None and not value.thing.name:
+                value.thing.name = target.id
+            scope = self.scope
+            if f"global {target.id}" in scope.names:
+                scope = scope.module
+            if self.local and value.taint & LOCAL == 0 and target.id in scope.names:
+                value = value.but(
+                    taint=value.taint | LOCAL,
+                    why=value.why or self.local,
+                    const=MISSING,
+                    cond=None,
+                    kind="" if value.kind == "const" else value.kind,
+                )
+            scope.names[target.id] = value
+        elif isinstance(target, ast.Attribute):
+            self._bind_attribute(target, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target.elts, value)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, value)
+        elif isinstance(target, ast.Subscript):
+            self._bind_item(target, value)
+
+    def _bind_attribute(self, target: ast.Attribute, value: Value) -> None:
+        base = self.value(target.value)
+        self.setting(base, target, value)
+        if value.thing is not None and not value.thing.name:
+            value.thing.name = target.attr
+        if base.kind == "module":
+            base.func.names[target.attr] = value
+            return
+        if base.attrs is None:
+            base.attrs = {}
+        self.store(base.attrs, target.attr, value)
+
+    def setting(self, base: Value, target: ast.Attribute, value: Value) -> None:
+        """Look at an attribute that is set; the subclass does."""
+
+    def _bind_item(self, target: ast.Subscript, value: Value) -> None:
+        base = self.value(target.value)
+        index = self.value(target.slice)
+        self.setting_item(base, index, value, target)
+        if base.kind == "dict" and base.attrs is not None and isinstance(index.const, str):
+            self.store(base.attrs, index.const, value)
+        else:
+            base.taint |= value.taint & ~RANK
+
+    def setting_item(self, base: Value, index: Value, value: Value, node: ast.AST) -> None:
+        """Look at an item that is set; the subclass does."""
+
+    def _unpack(self, targets: list[ast.expr], value: Value) -> None:
+        items = value.items
+        starred = any(isinstance(t, ast.Starred) for t in targets)
+        if items is not None and len(items) == len(targets) and not starred:
+            for target, item in zip(targets, items, strict=True):
+                self.bind(target, item)
+            return
+        element = self.element(value) if value.kind in ("tuple", "loader") else value
+        if value.kind in ("tensor", "batch", "", "rank"):
+            element = joined([value], "tensor" if value.kind in ("tensor", "batch") else "")
+        for target in targets:
+            self.bind(target, element)
+
+    def _if(self, node: ast.If) -> None:
+        cond = truth(self.value(node.test))
+        self.branching(node, cond)
+        entry, local, before = self.ranks, self.local, dict(self.scope.names)
+        then_ranks, then_names = self._arm(node.test, node.body, cond.true, cond.local)
+        self.scope.names.clear()
+        self.scope.names.update(before)
+        self.ranks, self.local = entry, local
+        else_ranks, else_names = self._arm(node.test, node.orelse, cond.false, cond.local)
+        self.ranks, self.local = then_ranks | else_ranks, local
+        if then_ranks and else_ranks:
+            self._merge_names(then_names, else_names, cond)
+        elif then_ranks or not else_ranks:
+            self.scope.names.update(then_names)
+        self._after(node, cond, then_ranks, else_ranks, entry)
+
+    def branching(self, node: ast.If, cond: Cond) -> None:
+        """Look at a branch as a whole; the subclass does."""
+
+    def _arm(self, test: ast.expr, body: list[ast.stmt], mask: int, local: str) -> tuple[int, dict[str, Value]]:
+        self.ranks &= mask
+        self.local = self.local or local
+        if self.ranks and body:
+            self.guards.append(self.guarding(test, mask, local))
+            self.block(body)
+            self.guards.pop()
+        return self.ranks, dict(self.scope.names)
+
+    def _merge_names(self, then: dict[str, Value], other: dict[str, Value], cond: Cond) -> None:
+        merged = self.scope.names
+        for name in then.keys() | other.keys():
+            a, b = then.get(name), other.get(name)
+            if a is b and a is not None:
+                continue
+            if a is None or b is None:
+                known = a or b or Value()
+                merged[name] = merge(a or known, b or known, cond) if not cond.ranked else self._one_sided(a, b, cond)
+            else:
+                merged[name] = merge(a, b, cond)
+
+    def _one_sided(self, a: Value | None, b: Value | None, cond: Cond) -> Value:
+        return merge(a or constant(None), b or constant(None), cond)
+
+    def _after(self, node: ast.If, cond: Cond, then_ranks: int, else_ranks: int, entry: int) -> None:
+        """Where one arm ended a function, what follows stands under the other arm's condition."""
+        ended = (entry & cond.true and not then_ranks) or (entry & cond.false and not else_ranks)
+        if not ended or not self.ranks:
+            return
+        if cond.ranked:
+            self.guards.append(self.guarding(node.test, self.ranks, ""))
+        if cond.local and self._returns(node):
+            self.local = self.local or cond.local
+            self.guards.append(self.guarding(node.test, self.ranks, cond.local))
+
+    def _returns(self, node: ast.If) -> bool:
+        return any(body and isinstance(body[-1], ast.Return) for body in (node.body, node.orelse))
+
+    def _havoc(self, node: ast.AST) -> None:
+        for name in assigned(node):
+            held = self.scope.names.get(name)
+            if held is not None and held.kind == "const":
+                self.scope.names[name] = Value(text=name, marks=held.marks, taint=held.taint, why=held.why)
+            elif held is not None and held.kind == "device":
+                pass
+
+    def _for(self, node: ast.For | ast.AsyncFor) -> None:
+        source = self.value(node.iter)
+        self._havoc(node)
+        kind = "range" if source.text == "range" else "other"
+        loop = Loop(node, kind, source, self)
+        loop.kind = "data" if loop.thing is not None else kind
+        self.bind(node.target, self.element(source))
+        self._loop(node, loop)
+
+    def _while(self, node: ast.While) -> None:
+        self._havoc(node)
+        cond = truth(self.value(node.test))
+        loop = Loop(node, "while", None, self)
+        if cond.local:
+            loop.exits.append(Exit(self.guarding(node.test, cond.true, cond.local), node, "while", self.collectives))
+        self._loop(node, loop)
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, loop: Loop) -> None:
+        entry, local, depth = self.ranks, self.local, len(self.guards)
+        before = dict(self.scope.names)
+        self.loops.append(loop)
+        self.block(node.body)
+        self.loops.pop()
+        self.looped(loop)
+        del self.guards[depth:]
+        self.ranks, self.local = (self.ranks | loop.rejoin) or entry, local
+        for name, held in before.items():
+            now = self.scope.names.get(name)
+            if (
+                now is not None
+                and now is not held
+                and held.kind in ("optimizer", "loader", "model", "scheduler")
+                and not now.kind
+            ):
+                self.scope.names[name] = held
+        if node.orelse:
+            self.block(node.orelse)
+
+    def looped(self, loop: Loop) -> None:
+        """Look back at a loop that was read; the subclass does."""
+
+    def _leave(self, node: ast.Break | ast.Continue) -> None:
+        if self.loops and self.loops[-1].scope is self.scope:
+            loop = self.loops[-1]
+            how = "break" if isinstance(node, ast.Break) else "continue"
+            self._note_exit(loop, node, how)
+            loop.rejoin |= self.ranks
+        self.ranks = 0
+
+    def _note_exit(self, loop: Loop, node: ast.AST, how: str) -> None:
+        parted = (self.local and not loop.entry_local) or (how != "continue" and self.ranks != loop.entry_ranks)
+        if parted:
+            guard = next((g for g in self.guards if g.local or (g.mask & loop.entry_ranks) != loop.entry_ranks), None)
+            inside = [g for g in self.guards if g.scope is loop.scope and getattr(g.test, "lineno", 0) >= loop.line]
+            guard = next((g for g in inside if g.local or g.mask not in (0, EVERY)), guard)
+            loop.exits.append(Exit(guard, node, how, self.collectives))
+
+    def _return(self, node: ast.Return) -> None:
+        found = self.value(node.value) if node.value is not None else constant(None)
+        scope = self.scope
+        scope.returned.append((found, self.ranks, self.local))
+        for loop in self.loops:
+            if loop.scope is scope:
+                self._note_exit(loop, node, "return")
+        self.ranks = 0
+
+    def _raise(self, node: ast.Raise) -> None:
+        self.value(node.exc)
+        self.ranks = 0
+
+    def _assert(self, node: ast.Assert) -> None:
+        self.value(node.test)
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        depth = len(self.contexts)
+        for item in node.items:
+            found = self.value(item.context_expr)
+            self.contexts.append(self.context(item.context_expr, found))
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, self.entered(found))
+        self.block(node.body)
+        del self.contexts[depth:]
+
+    def context(self, node: ast.expr, found: Value) -> str:
+        """Return what a ``with`` means for its body."""
+        name = dotted(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
+        return "no_grad" if name in NO_GRAD else name or found.ref
+
+    def entered(self, found: Value) -> Value:
+        """Return what ``with … as x`` gives x."""
+        return found
+
+    def _try(self, node: Any) -> None:
+        before, entry = self.collectives, self.ranks
+        self.contexts.append("try")
+        self.block(node.body)
+        self.contexts.pop()
+        self.tried(node, before)
+        after, local = self.ranks, self.local
+        for handler in node.handlers:
+            self.ranks = entry
+            self.contexts.append("handler")
+            self.block(handler.body)
+            self.contexts.pop()
+            self.local = local
+        self.ranks = after or self.ranks
+        self.block(node.orelse)
+        self.block(node.finalbody)
+
+    def tried(self, node: Any, before: int) -> None:
+        """Look back at a body that was tried; the subclass does."""
+
+    def _match(self, node: ast.Match) -> None:
+        self.value(node.subject)
+        entry, left = self.ranks, 0
+        for case in node.cases:
+            self.ranks = entry
+            self.block(case.body)
+            left |= self.ranks
+        self.ranks = left or entry
+
+    def _global(self, node: ast.Global) -> None:
+        for name in node.names:
+            self.scope.names[f"global {name}"] = Value()
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        function = self.define(node)
+        self.scope.names[node.name] = Value("func", func=function)
+
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        """Return a function as it is defined here, its decorators read."""
+        function = Function(node, self.scope)
+        self.functions.append(function)
+        for decorator in node.decorator_list:
+            name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2]
+            if name in DECORATORS:
+                function.ranks &= self._decorated(name, decorator)
+            elif name in NO_GRAD:
+                function.contexts = (*function.contexts, "no_grad")
+            elif isinstance(decorator, (ast.Call, ast.Name)):
+                self._by_wrapper(function, decorator)
+        return function
+
+    def _decorated(self, name: str, decorator: ast.expr) -> int:
+        if name in ("on_process", "on_local_process") and isinstance(decorator, ast.Call):
+            index = next((k.value for k in decorator.keywords if k.arg), None)
+            if isinstance(index, ast.Constant) and index.value == 0:
+                return LOCAL_MAIN if "local" in name else MAIN
+        return DECORATORS[name]
+
+    def _by_wrapper(self, function: Function, decorator: ast.expr) -> None:
+        name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        held = self.scope.find(name) if name else None
+        if held is None or held.kind != "func" or isinstance(held.func.node, ast.Lambda):
+            return
+        for inner in ast.walk(held.func.node):
+            if isinstance(inner, ast.If):
+                mask = truth(self.quietly(inner.test)).true
+                if mask in (MAIN, LOCAL_MAIN):
+                    function.ranks &= mask
+
+    def quietly(self, node: ast.expr) -> Value:
+        """Return an expression's value without noting calls."""
+        visits, events, count = len(self.visits), len(self.events), self.collectives
+        found = self.value(node)
+        del self.visits[visits:], self.events[events:]
+        self.collectives = count
+        return found
+
+    def _class(self, node: ast.ClassDef) -> None:
+        made = Class(node, self.scope)
+        made.bases = [self.value(base) for base in node.bases]
+        self.classes.append(made)
+        scope = Scope(self.scope.path, node.name, self.scope)
+        self.scope.names[node.name] = Value("class", func=made)
+        self.scopes.append(scope)
+        self.block([s for s in node.body if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))])
+        self.scopes.pop()
+        made.names = scope.names
+        for statement in node.body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                function = self.define(statement)
+                function.owner, function.name = made, f"{node.name}.{statement.name}"
+                made.functions[statement.name] = function
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            self.scope.names[name] = self.imported(alias.name if alias.asname else name, None, 0, node)
+
+    def _import_from(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            if alias.name == "*":
+                self.imported_all(node)
+                continue
+            found = self.imported(node.module or "", alias.name, node.level, node)
+            if not found.kind:
+                found = self.by_name(alias.name, alias.name)
+            self.scope.names[alias.asname or alias.name] = found
+
+    def imported(self, module: str, name: str | None, level: int, node: ast.AST) -> Value:
+        """Return what an import brings."""
+        raise NotImplementedError
+
+    def imported_all(self, node: ast.ImportFrom) -> None:
+        """Take every name of a module."""
+        raise NotImplementedError
+
+    functions: list[Function]
+    classes: list[Class]
+
+
+__all__ = ["Statements", "names"]

@@ -1,0 +1,135 @@
+"""Functions, classes and modules as they stand in the text."""
+
+import ast
+from typing import Any
+
+from accel_doctor.source.values import Value
+
+
+class Scope:
+    """A module's or a call's names, with the scope around it."""
+
+    __slots__ = ("call_line", "entry_ranks", "function", "name", "names", "outer", "path", "returned")
+
+    def __init__(self, path: str, name: str, outer: "Scope | None" = None) -> None:
+        self.path, self.name, self.outer = path, name, outer
+        self.names: dict[str, Value] = {}
+        self.returned: list[tuple[Value, int, str]] = []
+        self.entry_ranks = 31
+        self.call_line = 0
+        self.function: Function | None = None
+
+    def find(self, name: str) -> Value | None:
+        """Return what a name holds here or further out."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
+    @property
+    def module(self) -> "Scope":
+        """Return the scope of the module."""
+        scope = self
+        while scope.outer is not None:
+            scope = scope.outer
+        return scope
+
+
+class Function:
+    """A function or lambda of the user's."""
+
+    __slots__ = ("calls", "contexts", "name", "node", "owner", "ranks", "reached", "scope")
+
+    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: Scope) -> None:
+        self.node, self.scope = node, scope
+        self.name: str = getattr(node, "name", "<lambda>")
+        self.ranks = 31
+        self.contexts: tuple[str, ...] = ()
+        self.reached = 0
+        self.calls = 0
+        self.owner: Class | None = None
+
+
+class Class:
+    """A class of the user's."""
+
+    __slots__ = ("bases", "functions", "made", "name", "names", "node", "scope")
+
+    def __init__(self, node: ast.ClassDef, scope: Scope) -> None:
+        self.node, self.scope, self.name = node, scope, node.name
+        self.functions: dict[str, Function] = {}
+        self.names: dict[str, Value] = {}
+        self.bases: list[Value] = []
+        self.made = False
+
+    def ancestors(self) -> list[str]:
+        """Return the full names of the foreign classes it derives from."""
+        found: list[str] = []
+        for base in self.bases:
+            if base.kind == "ref":
+                found.append(base.ref)
+            elif base.kind == "class" and base.func is not self:
+                found += base.func.ancestors()
+        return found[:16]
+
+    def function(self, name: str) -> Function | None:
+        """Return a method, its own or inherited."""
+        if name in self.functions:
+            return self.functions[name]
+        for base in self.bases:
+            if base.kind == "class" and base.func is not self:
+                inherited: Function | None = base.func.function(name)
+                if inherited is not None:
+                    return inherited
+        return None
+
+    def is_a(self, *endings: str) -> bool:
+        """Return whether a foreign ancestor's name ends so."""
+        return any(a.endswith(endings) for a in self.ancestors())
+
+
+_ASSIGNED: dict[int, tuple[ast.AST, frozenset[str]]] = {}
+
+
+def assigned(node: ast.AST) -> frozenset[str]:
+    """Return the names that a loop's body assigns; nested functions are not looked into."""
+    known = _ASSIGNED.get(id(node))
+    if known is not None and known[0] is node:
+        return known[1]
+    names: set[str] = set()
+    stack: list[Any] = list(getattr(node, "body", ()))
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
+            names.add(item.id)
+        elif not isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(item))
+    if len(_ASSIGNED) > 4096:
+        _ASSIGNED.clear()
+    _ASSIGNED[id(node)] = (node, frozenset(names))
+    return frozenset(names)
+
+
+def dotted(node: ast.AST) -> str:
+    """Return ``a.b.c`` of an attribute chain, or an empty string."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def short(node: ast.AST | None, limit: int = 80) -> str:
+    """Return an expression's text, cut to a length."""
+    if node is None:
+        return ""
+    try:
+        text = ast.unparse(node)
+    except (ValueError, RecursionError, AttributeError):
+        return "…"
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
