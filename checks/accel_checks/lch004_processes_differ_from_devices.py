@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accel_checks._devices import answering, gpus, strangers
+from accel_checks._devices import answering, gpus, seen, strangers
 from accel_checks._launches import launch_of, said
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Device, Evidence, Launch
@@ -15,6 +15,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if launch.value("use_cpu") is True:
         raise NotApplicable("the launch asks for the CPU")
     devices = usable(evidence, launch)
+    if launch.devices_seen == 0 and launch.source("num_processes") == "default":
+        raise NotApplicable("torch can use none of the devices, and nobody chose a number of processes")
     asked = launch.asked_processes or 1
     if asked < len(devices):
         yield _fewer(launch, asked, devices)
@@ -23,13 +25,12 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 
 
 def usable(evidence: Evidence, launch: Launch) -> list[Device]:
-    """Return the devices that the launch leaves to its ranks."""
-    devices = answering(evidence)
+    """Return the devices that the launch leaves to its ranks; its gpu_ids take the place of CUDA_VISIBLE_DEVICES."""
     ids = launch.value("gpu_ids")
     if ids in (None, "all") or launch.source("gpu_ids").startswith("environment"):
-        return devices
+        return answering(evidence)
     listed = [part.strip() for part in said(ids).split(",")]
-    known = {str(d.index): d for d in evidence.devices.devices if not d.lost} if evidence.devices else {}
+    known = {str(d.index): d for d in seen(evidence).devices if d.uuid and not d.lost}
     end = next((at for at, part in enumerate(listed) if part not in known), len(listed))
     return [known[part] for part in listed[:end]]
 
@@ -91,5 +92,4 @@ CHECK = Check(
     why="A device without a process does nothing; two processes on one device share its speed and memory.",
     fix="ask for one process a device, or hide the devices that are not meant: CUDA_VISIBLE_DEVICES or gpu_ids",
     judges=(Judge(needs=("launch", "devices"), judge=judge),),
-    consequence_of=("ENV013",),
 )

@@ -7,6 +7,9 @@ from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
 from accel_doctor.evidence import Candidate, Evidence, Launch, Setting
 from accel_doctor.places import place, place_of
 
+OF_DEVICES = frozenset({"use_cpu", "gpu_ids"})
+"""Settings that change nothing where torch sees no device."""
+
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find settings that two places name differently, with who wins."""
@@ -16,7 +19,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             location = next((found for name in refusal.settings if (found := place_of(launch, name))), None)
             yield Finding(message=f"the launch will stop at once: {refusal.why}", seen=refusal.why, location=location)
     for name, setting in launch.settings.items():
-        yield from _with_environment(name, setting)
+        if name not in OF_DEVICES or launch.devices_seen != 0:
+            yield from _with_environment(name, setting)
     yield from _overridden(launch)
     yield from _against_asked(evidence, launch)
 

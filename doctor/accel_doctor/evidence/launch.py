@@ -57,7 +57,7 @@ class Refusal(Record, frozen=True, kw_only=True):
     """Why a launch will fail by the launcher's own rules, known before it starts."""
 
     about: str
-    """``config``, ``conflict``, ``machines`` or ``program``: the launcher starts no rank; ``ranks``: each dies at once."""
+    """``config``, ``conflict``, ``machines``, ``program``: the launcher starts no rank; ``ranks``: each dies."""
     why: str
     settings: tuple[str, ...] = ()
     """The settings it comes from."""

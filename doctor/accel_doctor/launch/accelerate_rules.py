@@ -14,6 +14,7 @@ from accel_doctor.launch.flags import ACCELERATE
 from accel_doctor.launch.ledger import Ledger
 from accel_doctor.launch.losses import note_losses, trivial
 from accel_doctor.launch.refusals import refuse_flags, refuse_launcher, refuse_merged, refuse_ranks
+from accel_doctor.launch.schema import SECTIONS, TOP, kind_of, setting_of
 
 MODES = {
     "use_deepspeed": "DEEPSPEED",
@@ -23,16 +24,6 @@ MODES = {
     "tpu": "XLA",
 }
 """The flags that choose a launcher, in the order accelerate asks them, and the distributed type each stands for."""
-SECTIONS = {
-    "fp8_config": "fp8_",
-    "deepspeed_config": "",
-    "fsdp_config": "fsdp_",
-    "parallelism_config": "",
-    "megatron_lm_config": "",
-    "mpirun_config": "",
-    "dynamo_config": "dynamo_",
-}
-"""The nested parts of the config file, and the prefix accelerate puts before their keys."""
 _TYPES_OF_MULTI_GPU = frozenset(
     f"MULTI_{device}" for device in ("GPU", "NPU", "MLU", "SDAA", "MUSA", "XPU", "HPU", "NEURON")
 )
@@ -89,7 +80,7 @@ def resolve_accelerate(command: Command, machine: Machine) -> Resolution:
     apply_environment(ledger, path, machine.environment)
     strategy = strategy_of(path, machine.environment)
     refusals += refuse_launcher(ledger, path)
-    if not any(r.about in ("config", "conflict") for r in refusals):
+    if not (config and config.refused) and not any(r.about in ("config", "conflict") for r in refusals):
         note_losses(ledger, path, machine.devices)
         refusals += refuse_ranks(ledger, strategy, machine.devices)
     return Resolution(
@@ -149,20 +140,17 @@ def _apply_keys(ledger: Ledger, config: Config, given: frozenset[str]) -> None:
     """Set what no flag has set; nested keys after the top-level ones, as accelerate's own order has it."""
     values = _upgraded(config.values)
     for key, value in values.items():
-        if "." not in key and key not in SECTIONS and key not in _HANDLED_APART:
+        if key in TOP and key not in _HANDLED_APART:
             _apply_key(ledger, key, value, config.source(key))
-    for name, value in _CONFIG_DEFAULTS.items():
+    one = {"num_processes": 1} if values.get("distributed_type") == "NO" else {}
+    for name, value in {**_CONFIG_DEFAULTS, **one}.items():
         if ledger.value(name) is None:
-            ledger.put(
-                name, 1 if (name, values.get("distributed_type")) == ("num_processes", "NO") else value, "default"
-            )
-    for section, prefix in SECTIONS.items():
+            ledger.put(name, value, "default")
+    for section in SECTIONS:
         for key, value in values.items():
-            if key.startswith(f"{section}."):
-                name = key.partition(".")[2]
-                _apply_nested(
-                    ledger, name if name.startswith(prefix) else prefix + name, value, config.source(key), given
-                )
+            name = setting_of(section, key.partition(".")[2])
+            if key.startswith(f"{section}.") and kind_of(name) is not None:
+                _apply_nested(ledger, name, value, config.source(key), given)
 
 
 def _upgraded(values: Mapping[str, Value]) -> dict[str, Value]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from accel_doctor.evidence import ConfigFile, ConfigKey, Value
 from accel_doctor.launch.files import Entry, UnreadableError, read_entries
-from accel_doctor.launch.schema import describe
+from accel_doctor.launch.schema import SECTIONS, describe
 
 
 class Config(NamedTuple):
@@ -16,6 +16,11 @@ class Config(NamedTuple):
     values: Mapping[str, Value] = {}
     """By dotted key; the last of duplicates."""
     lines: Mapping[str, int | None] = {}
+
+    @property
+    def refused(self) -> bool:
+        """Whether a key at the top is one that accelerate refuses the file for."""
+        return any(not k.known and k.key.partition(".")[0] not in SECTIONS for k in self.file.keys)
 
     def source(self, key: str) -> str:
         """Return ``path.yaml:7``."""

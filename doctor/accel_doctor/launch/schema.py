@@ -116,14 +116,14 @@ OTHER_VERSIONS = {
 """Keys that this version does not know, and the versions of accelerate that did."""
 SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "fp8_config": ("fp8_", ("fp8_",)),
-    "fsdp_config": ("fsdp_", ("fsdp_",)),
-    "dynamo_config": ("dynamo_", ("dynamo_",)),
     "deepspeed_config": ("", ("deepspeed_", "zero", "offload_", "gradient_")),
+    "fsdp_config": ("fsdp_", ("fsdp_",)),
     "parallelism_config": ("", ("parallelism_config_",)),
     "megatron_lm_config": ("", ("megatron_lm_",)),
     "mpirun_config": ("", ("mpirun_",)),
+    "dynamo_config": ("dynamo_", ("dynamo_",)),
 }
-"""Each section's prefix that accelerate adds, and the beginnings of the settings that belong there."""
+"""In accelerate's order: the prefix it adds in each section, and the beginnings of the settings that belong there."""
 
 
 def setting_of(section: str, key: str) -> str:
