@@ -22,6 +22,8 @@ WRAPPERS = frozenset(
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "fish"})
+_HELP = frozenset({"-h", "--help"})
 _NO_SCRIPT = "<no script>"
 _MODULES = {
     "accelerate.commands.launch": ("accelerate", ACCELERATE),
@@ -126,7 +128,10 @@ def _launcher_at(words: Sequence[str]) -> int:
 
 
 def _hint(words: Sequence[str]) -> str:
-    return f": write accelerate launch {' '.join(words[:3])}" if words[0].endswith(".py") else ""
+    if words[0].endswith(".py"):
+        return f": write accelerate launch {' '.join(words[:3])}"
+    shell = PurePath(words[0]).name in _SHELLS or words[0].endswith(".sh")
+    return "; a shell script cannot be read: give the launch command in it" if shell else ""
 
 
 def _is_launcher(word: str) -> bool:
@@ -160,12 +165,20 @@ def _python(words: Sequence[str]) -> Command:
     if not rest or rest[0] in ("-c", "-"):
         raise UsageError("python needs a script or -m module to stand for the launch")
     if rest[0] == "-m":
-        if len(rest) > 1 and rest[1] in _MODULES:
-            return _launcher(*_MODULES[rest[1]], rest[2:])
-        return Command("python", flags=flags, script=tuple(rest))
+        return _python_module(flags, rest[1:])
     if _is_launcher(rest[0]) and not _PYTHON.fullmatch(PurePath(rest[0]).name):
         return _program(rest)
     return Command("python", flags=flags, script=tuple(rest))
+
+
+def _python_module(flags: tuple[str, ...], words: Sequence[str]) -> Command:
+    if not words:
+        raise UsageError("python -m needs a module to stand for the launch")
+    if words[0] == "accelerate.commands.accelerate_cli":
+        return _program(["accelerate", *words[1:]])
+    if words[0] in _MODULES:
+        return _launcher(*_MODULES[words[0]], words[1:])
+    return Command("python", flags=flags, script=("-m", *words))
 
 
 def _launcher(launcher: str, program: Program, words: Sequence[str]) -> Command:
@@ -242,6 +255,8 @@ def _options(flag: Flag) -> dict[str, Any]:
 def _refuse_unknown(program: Program, word: str) -> None:
     """Refuse a flag that nobody knows, unless it carries its value and so cannot be mistaken for the script."""
     name = word.partition("=")[0]
+    if name in _HELP:
+        raise UsageError(f"{program.name} {name} asks for help: there is no launch to examine")
     every = [s for flag in program.flags for s in spellings(program, flag)]
     near = difflib.get_close_matches(name, every, n=1, cutoff=0.8)
     if near:

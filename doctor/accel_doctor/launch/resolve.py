@@ -83,6 +83,7 @@ def resolve(
     seen = {n: v for n, v in {**environment, **command.assigned, **added}.items() if v is not None}
     machine = Machine(seen, Path(cwd), devices_torch_sees(torch_build, shown_devices(command, device_count)))
     resolution = _with_deepspeed_file(_rules(command, machine), machine)
+    _demand_local(resolution)
     started = (*command.wrapper, *_start(command))
     launch = _launch(command, resolution, machine, chosen_by, started)
     launch = msgspec.structs.replace(launch, rendezvous=rendezvous(launch, resolution.path))
@@ -122,7 +123,15 @@ def _rules(command: Command, machine: Machine) -> Resolution:
         if importlib.util.find_spec("deepspeed") is None:
             raise UsageError(f"deepspeed is not installed for {sys.executable}: the launch would not start")
         return resolve_deepspeed(command, machine)
-    return resolve_python(machine)
+    return resolve_python(command, machine)
+
+
+def _demand_local(resolution: Resolution) -> None:
+    """Refuse launches in which probes cannot stand for the script, or that would start machines elsewhere."""
+    if any(config.values.get("compute_environment") == "AMAZON_SAGEMAKER" for config in resolution.configs):
+        raise UsageError(f"{resolution.configs[0].file.path} launches on Amazon SageMaker: nothing of it runs here")
+    if resolution.path == "tpu":
+        raise UsageError("a TPU launch calls a function of the script itself: preflight cannot examine it")
 
 
 def _with_deepspeed_file(resolution: Resolution, machine: Machine) -> Resolution:

@@ -1,7 +1,9 @@
 """What torchrun, DeepSpeed's launcher and plain python make of their words and the environment."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import PurePath
 
 from accel_doctor.evidence import Refusal, Value
 from accel_doctor.launch.accelerate_rules import Machine, Resolution
@@ -63,6 +65,11 @@ def _count(text: Value, devices: int | None) -> int | None:
 
 def _refuse(own: Ledger, count: int | None, machine: Machine) -> Iterable[Refusal]:
     asked = own.value("nproc_per_node")
+    nodes = str(own.value("nnodes"))
+    if not all(part.isdigit() and int(part) > 0 for part in nodes.split(":")) or nodes.count(":") > 1:
+        yield Refusal(
+            about="machines", why=f"--nnodes {nodes}: it takes a number or min:max", settings=("num_machines",)
+        )
     if count is None:
         why = "torch sees no GPU" if asked == "gpu" and not machine.devices else "it takes a number, cpu, gpu or auto"
         yield Refusal(about="conflict", why=f"--nproc-per-node {asked}: {why}", settings=("num_processes",))
@@ -80,13 +87,33 @@ def resolve_deepspeed(command: Command, machine: Machine) -> Resolution:
     return _finish(ledger, "deepspeed", machine, count if count and count > 0 else None)
 
 
-def resolve_python(machine: Machine) -> Resolution:
-    """Return what a plain python process finds: the world its environment names, or none."""
+def resolve_python(command: Command, machine: Machine) -> Resolution:
+    """Return what plain python processes find: the world that mpirun, srun or their environment names, or none."""
     ledger = Ledger({"num_processes": 1, "num_machines": 1})
     world = machine.environment.get("WORLD_SIZE", "")
     if world.isdigit():
         ledger.put("num_processes", int(world), "environment WORLD_SIZE")
-    return _finish(ledger, "torchrun" if ledger.number("num_processes") != 1 else "python", machine, None)
+    count, flag = _started_by(command.wrapper)
+    if count is not None:
+        ledger.put("num_processes", count, f"flag {flag}")
+    alone = ledger.number("num_processes") == 1
+    return _finish(ledger, "python" if alone else "torchrun", machine, None if _spread(command.wrapper) else count)
+
+
+def _started_by(wrapper: Sequence[str]) -> tuple[int | None, str]:
+    """Return how many processes mpirun or srun starts, and the flag that says so."""
+    for word, following in pairwise((*wrapper, "")):
+        name, _, value = word.partition("=")
+        number = value or following
+        if name in ("-n", "-np", "--np", "--ntasks") and number.isdigit():
+            return int(number), f"{PurePath(wrapper[0]).name} {name}"
+    return None, ""
+
+
+def _spread(wrapper: Sequence[str]) -> bool:
+    """Return whether mpirun or srun may start processes on other machines too."""
+    names = {word.partition("=")[0] for word in wrapper}
+    return bool(names & {"-N", "--nodes", "-w", "--nodelist", "-H", "--host", "-hostfile", "--hostfile", "-f"})
 
 
 def _finish(

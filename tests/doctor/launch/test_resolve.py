@@ -113,6 +113,10 @@ def test_torchrun_takes_its_own_variables_below_its_flags(tmp_path: Path) -> Non
         (["nohup"], "no launcher after nohup"),
         (["python"], "needs a script"),
         (["A=1"], "no launch command"),
+        (["bash", "run.sh"], "give the launch command in it"),
+        (["python", "-m"], "needs a module"),
+        (["accelerate", "launch", "--help"], "asks for help"),
+        (["--tpu", "train.py"], "TPU launch"),
         (["deepspeed", "--num_gpus", "2", "train.py"], "not installed"),
         (["srun", "-n", "2", "accelerate", "launch", "train.py"], "srun is not on PATH"),
     ],
@@ -147,6 +151,7 @@ def test_a_variable_that_env_sets_is_read_and_env_is_kept_where_it_has_flags(tmp
         ("python -u -m accelerate.commands.launch --cpu train.py --x", ("train.py", "--x")),
         ("python -m torch.distributed.run --nproc-per-node 2 -m package.train", ("package.train",)),
         ("python -m torch.distributed.launch --use_env --nproc_per_node=2 train.py", ("train.py",)),
+        ("python -m accelerate.commands.accelerate_cli launch --cpu train.py", ("train.py",)),
         ("/usr/bin/torchrun --no-python --nproc-per-node 2 ./binary -v", ("./binary", "-v")),
         ("accelerate-launch --cpu -- train.py -- --x", ("train.py", "--", "--x")),
         ("torchrun --run-path --nproc-per-node 2 /abs/train.py", ("/abs/train.py",)),
@@ -254,3 +259,20 @@ def test_secrets_on_the_command_line_stay_out_of_the_evidence(tmp_path: Path) ->
     found = resolved(tmp_path, *words)
     assert "hush" in found.command
     assert b"hush" not in msgspec.json.encode(found.launch)
+
+
+def test_a_sagemaker_config_is_not_launched(tmp_path: Path) -> None:
+    write_default(tmp_path, "compute_environment: AMAZON_SAGEMAKER\ndistributed_type: 'NO'\n")
+    with pytest.raises(UsageError, match="SageMaker"):
+        resolved(tmp_path)
+
+
+@pytest.mark.parametrize(("wrapper", "here"), [("mpirun -np 4", 4), ("srun --ntasks=4", 4), ("srun -N 2 -n 4", None)])
+def test_processes_of_mpirun_and_srun_are_counted(tmp_path: Path, wrapper: str, here: int | None) -> None:
+    program = tmp_path / wrapper.split(maxsplit=1)[0]
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    found = resolved(tmp_path, *f"{wrapper} python train.py".split(), variables={"PATH": str(tmp_path)})
+    assert found.launch.value("num_processes") == 4
+    assert found.launch.asked_processes == here
+    assert found.command[: len(wrapper.split())] == tuple(wrapper.split())
