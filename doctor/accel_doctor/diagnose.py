@@ -8,8 +8,7 @@ import msgspec
 from accel_doctor import __version__
 from accel_doctor.check import Check, Finding, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Evidence
-from accel_doctor.evidence.exam import EXAM_SUBJECTS
-
+from accel_doctor.evidence.exam import brings
 
 UNREAD = "SRC001"
 """What could not be read was not judged: it makes an exam incomplete, and is no fault of the run."""
@@ -89,8 +88,7 @@ def diagnose(evidence: Evidence, checks: Iterable[Check], options: Options | Non
 
 def belongs(check: Check, exam: str) -> bool:
     """Return whether this exam can bring the evidence of at least one of the check's judges."""
-    subjects = EXAM_SUBJECTS[exam]
-    return any(all(need.split(".")[0] in subjects for need in judge.needs) for judge in check.judges)
+    return any(all(brings(exam, need) for need in judge.needs) for judge in check.judges)
 
 
 def wanted(check_id: str, options: Options) -> bool:

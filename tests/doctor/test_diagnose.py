@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, Location, NotApplicable, Severity
-from accel_doctor.diagnose import Options, Outcome, Verdict, diagnose, examine
+from accel_doctor.diagnose import Options, Outcome, Verdict, belongs, diagnose, examine
 from accel_doctor.evidence import Evidence
 from accel_doctor.testing import healthy_rank, healthy_run, sick_rank
 
@@ -161,3 +161,10 @@ def test_an_exam_that_was_cut_is_incomplete() -> None:
 
 def test_a_check_whose_evidence_this_exam_never_brings_is_not_listed() -> None:
     assert diagnose(healthy_run(), [check("AAA001", needs=("source",))]).results == ()
+
+
+def test_a_check_that_needs_the_trace_of_a_users_run_is_no_check_of_a_preflight() -> None:
+    traced = check("AAA001", needs=("launch", "ranks.trace"))
+    assert not belongs(traced, "preflight")
+    assert belongs(traced, "run")
+    assert not belongs(check("AAA001", needs=("ranks.sweep",)), "run")

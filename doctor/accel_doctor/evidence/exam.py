@@ -18,11 +18,22 @@ SCHEMA_VERSION = 1
 """Version of ``evidence.json``; readers take this one and the one before."""
 
 EXAM_SUBJECTS: dict[str, frozenset[str]] = {
-    "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "storage"}),
+    "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "wrap_classes", "storage"}),
     "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall"}),
     "lint": frozenset({"source"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
+ONLY_IN = {
+    "run": frozenset({"ranks.trace"}),
+    "preflight": frozenset(f"ranks.{p}" for p in ("guards", "data", "training", "sweep", "compute", "storage")),
+}
+"""What of the ranks one exam alone brings."""
+
+
+def brings(exam: str, need: str) -> bool:
+    """Return whether an exam can bring this evidence, given as a judge needs it."""
+    elsewhere = frozenset().union(*(needs for other, needs in ONLY_IN.items() if other != exam))
+    return need.partition(".")[0] in EXAM_SUBJECTS[exam] and need not in elsewhere
 
 
 class Asked(Record, frozen=True, kw_only=True):
@@ -88,3 +99,11 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     def world(self) -> tuple[Rank, ...]:
         """Return the ranks in order of rank, then pid; empty when there are none."""
         return tuple(sorted(self.ranks or (), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid)))
+
+    @cached_property
+    def by_host(self) -> dict[str, tuple[Rank, ...]]:
+        """Return the ranks of each host, in the order of ``world``."""
+        hosts: dict[str, list[Rank]] = {}
+        for rank in self.world:
+            hosts.setdefault(rank.host, []).append(rank)
+        return {host: tuple(ranks) for host, ranks in hosts.items()}

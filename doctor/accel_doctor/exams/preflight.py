@@ -20,6 +20,7 @@ from accel_doctor.launch.endings import reconcile
 from accel_doctor.launch.process import LaunchedProcess
 from accel_doctor.launch.resolve import resolve
 from accel_doctor.launch.watch import Patience, Supervisor, Watched
+from accel_doctor.launch.wrap_classes import read_wrap_classes
 from accel_doctor.launch.wrap_plan import read_wrap_plan
 from accel_doctor.machine.devices import DeviceSampler, read_devices
 from accel_doctor.machine.host import read_host
@@ -172,9 +173,10 @@ class _Preflight:
         )
 
     def _evidence(self, run: Run) -> Evidence:
-        host = self.host.result(HOST_WAIT_S)
-        plan, no_plan = self.plan.result(self._left_s()) or (None, "the model was not built in time")
         stopped_by = run.ending.stopped_by if run.ending else ""
+        host = self.host.result(HOST_WAIT_S)
+        patience_s = 0.0 if stopped_by == "interrupt" else self._left_s()
+        plan, no_plan = self.plan.result(patience_s) or (None, "the model was not built in time")
         return Evidence(
             doctor_version=__version__,
             exam="preflight",
@@ -187,6 +189,7 @@ class _Preflight:
             ranks=run.ranks,
             storage=self.storage,
             plan=plan,
+            wrap_classes=None if self.request.model else read_wrap_classes(self.resolved.launch, timeout_s=1.0),
             ending=run.ending,
             absent=self._absent(run, no_plan),
             cut=stopped_by if stopped_by in ("deadline", "interrupt") else "",
