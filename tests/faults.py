@@ -72,14 +72,14 @@ def _replace(op: str, made_of: Callable[[Collective], Collective]) -> None:
             setattr(dist, name, made_of(getattr(dist, name)))
 
 
-def wrong_collective(op: str) -> None:
-    """Add one to every value that a collective of more than one number returns here."""
+def wrong_collective(op: str, error: float = 1.0) -> None:
+    """Add an error to every value that a collective of more than one number returns here."""
 
     def made_of(real: Collective) -> Collective:
         def wrong(first: torch.Tensor, *rest: object, **more: object) -> object:
             result = real(first, *rest, **more)
             if first.is_floating_point() and first.numel() > 1:
-                first.add_(1)
+                first.add_(error)
             return result
 
         return wrong

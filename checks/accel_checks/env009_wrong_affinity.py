@@ -11,7 +11,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if not any(r.cpus for r in evidence.world):
         raise NotApplicable("the ranks did not record the CPUs they may use")
     for host in evidence.hosts or ():
-        ranks = tuple(r for r in evidence.world if r.host == host.name and r.cpus)
+        ranks = tuple(r for r in evidence.by_host.get(host.name, ()) if r.cpus)
         yield from _crowded(host, ranks)
         yield from _far(evidence, host, ranks)
 

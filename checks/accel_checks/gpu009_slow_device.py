@@ -1,10 +1,10 @@
 """GPU009: one device computes slower than its peers, timed alone."""
 
 from collections.abc import Iterator
-from statistics import median
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Threshold, ranks_of
 from accel_doctor.evidence import ComputeProbe, Evidence, Rank
+from accel_doctor.peers import medians_of_peers
 
 RATIO = Threshold("GPU009.fail_ratio", 1.15, "the same product on equal devices repeats within 2 to 5 %")
 
@@ -16,8 +16,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         raise NotApplicable(
             "the ranks computed on the CPU" if not timed else "one device has no peers to be compared with"
         )
-    for rank, compute in timed:
-        peers_ms = median(c.best_ms for r, c in timed if r is not rank)
+    for (rank, compute), peers_ms in zip(timed, medians_of_peers([c.best_ms for _, c in timed]), strict=True):
         if compute.best_ms > RATIO.of(evidence) * peers_ms:
             yield _finding(rank, compute, peers_ms)
 

@@ -23,13 +23,17 @@ def _finding(op: str, seen: Seen, checked: int) -> Finding:
     first_rank, first = min(seen, key=lambda pair: pair[1].size_bytes)
     ranks = list({rank.pid: rank for rank, _ in seen}.values())
     return Finding(
-        message=f"{op} returned wrong values on {names(ranks)}: {first.got:g} instead of {first.wanted:g} on "
+        message=f"{op} returned wrong values on {names(ranks)}: {_said(first.got)} instead of {first.wanted:g} on "
         f"{first_rank.name} with {first.size_bytes} bytes",
-        seen=f"{first.got:g}",
+        seen=_said(first.got),
         wanted=f"{first.wanted:g}",
         ranks=ranks_of(ranks),
         values={"wrong_results": len(seen), "checked_results": checked, "size_bytes": first.size_bytes},
     )
+
+
+def _said(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 CHECK = Check(

@@ -20,8 +20,11 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     seen = [Guarded(r, r.group, r.guards) for r in evidence.world if r.group and r.guards]
     complete = len(seen) >= max(s.group.world_size for s in seen)
     yield from _count("main process", "", [s.rank for s in seen if s.group.is_main], seen, complete=complete)
-    for host in sorted({s.rank.host for s in seen}):
-        here = [s for s in seen if s.rank.host == host]
+    by_pid = {(s.rank.host, s.rank.pid): s for s in seen}
+    for host, ranks in sorted(evidence.by_host.items()):
+        here = [by_pid[r.host, r.pid] for r in ranks if (r.host, r.pid) in by_pid]
+        if not here:
+            continue
         mains = [s.rank for s in here if s.group.is_local_main]
         yield from _count("local main process", host, mains, here, complete=complete)
     yield from _untrue(seen)

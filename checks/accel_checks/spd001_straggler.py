@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
 from accel_doctor.evidence import ComputeProbe, Evidence, Rank
+from accel_doctor.peers import medians_of_peers
 
 WARN_RATIO = Threshold(
     "SPD001.warn_ratio", 1.2, "on devices, own time between collectives repeats within a few per cent"
@@ -28,8 +29,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if len(paces) < 2:
         raise NotApplicable("one rank has no peers to be slower than")
     on_cpu = any(r.compute.device.startswith("cpu") for r in evidence.world if r.compute)
-    for pace in paces:
-        peers_ms = median(p.typical_ms for p in paces if p is not pace)
+    for pace, peers_ms in zip(paces, medians_of_peers([p.typical_ms for p in paces]), strict=True):
         severity = _on_cpu(evidence, pace, peers_ms) if on_cpu else _on_device(evidence, pace, peers_ms)
         if severity is not None:
             yield _finding(pace, peers_ms, severity)

@@ -11,7 +11,7 @@ PREFETCH = 2
 
 def ranks_on(evidence: Evidence, host: Host) -> tuple[Rank, ...]:
     """Return the ranks seen on a host."""
-    return tuple(r for r in evidence.world if r.host == host.name)
+    return evidence.by_host.get(host.name, ())
 
 
 def rank_count(evidence: Evidence, host: Host) -> int:

@@ -21,5 +21,13 @@ def test_one_finding_a_collective_with_the_smallest_size_and_the_ranks() -> None
     assert second.message.startswith("broadcast returned wrong values on rank 1")
 
 
+def test_what_is_no_number_is_said_by_its_name() -> None:
+    assert SWEEP
+    nan = WrongResult(op="all_reduce", size_bytes=1024, wanted=3.0, got="nan")
+    (finding,) = findings(CHECK, sick_rank(1, sweep=replace(SWEEP, wrong=(nan,))))
+    assert finding.message.endswith("rank 1: nan instead of 3 on rank 1 with 1024 bytes")
+    assert finding.seen == "nan"
+
+
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_run()).outcome.value == "passed"

@@ -106,7 +106,8 @@ class WrongResult(Record, frozen=True, kw_only=True):
     op: str
     size_bytes: int
     wanted: float
-    got: float
+    got: float | str
+    """A number; or ``nan``, ``inf`` or ``-inf``, for which JSON has no number."""
 
 
 class SweepProbe(Record, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import os
 import time
 
+import torch
 from accelerate import Accelerator
 
 from accel_doctor.evidence import ProbeOptions
@@ -22,7 +23,7 @@ def join(record: RankFile, options: ProbeOptions) -> Seat:
     with record.collective("init_process_group"):
         accelerator = Accelerator(gradient_accumulation_steps=options.gradient_accumulation_steps)
     group = group_of(accelerator, time.time())
-    record.write(group=group)
+    record.write(group=group, cpus=tuple(sorted(os.sched_getaffinity(0))), threads=torch.get_num_threads())
     if "RANK" not in os.environ and grouped():  # mpirun names ranks in variables of its own
         record.write(rank=group.rank, local_rank=group.local_rank)
     return Seat(accelerator, options, record)

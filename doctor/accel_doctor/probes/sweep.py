@@ -3,6 +3,7 @@
 Sizes and bandwidths as nccl-tests defines them (its doc/PERFORMANCE.md): algbw = size / time, busbw = algbw * factor.
 """
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -126,9 +127,14 @@ class _Sweep:
                     op=collective.name,
                     size_bytes=buffers.size_bytes,
                     wanted=float(wanted.expand_as(got)[first]),
-                    got=float(got[first]),
+                    got=_sayable(float(got[first])),
                 )
             )
+
+
+def _sayable(number: float) -> float | str:
+    """Return a number as evidence has it: what is not finite by its name."""
+    return number if math.isfinite(number) else str(number)
 
 
 def _refusal(collective: Collective, buffers: Buffers) -> str:

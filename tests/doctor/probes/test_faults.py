@@ -1,6 +1,7 @@
 """Each fault put into real ranks is found by its check, and by no other of those that judge the ranks' probes."""
 
 import os
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from accel_doctor.catalogue import load_checks
 from accel_doctor.check import Finding
 from accel_doctor.diagnose import diagnose
 from accel_doctor.evidence import Asked, Evidence, ProbeOptions
+from accel_doctor.evidence.file import read_evidence, write_evidence
 from ranks import Ran, RunRanks
 
 pytestmark = pytest.mark.ranks
@@ -74,6 +76,14 @@ def test_a_collective_that_returns_wrong_values_on_one_rank(run_ranks: RunRanks,
     finding = only(run_ranks(2, sick={1: ("wrong_collective", op)}, options=QUICK), "NET001")
     assert finding.message.startswith(f"{op} returned wrong values on rank 1")
     assert finding.ranks == (1,)
+
+
+@pytest.mark.parametrize("error", ["nan", "inf", "-inf"])
+def test_a_collective_that_returns_no_number(run_ranks: RunRanks, tmp_path: Path, error: str) -> None:
+    ran = run_ranks(2, sick={1: ("wrong_collective", "all_reduce", float(error))}, options=QUICK)
+    finding = only(ran, "NET001")
+    assert f"rank 1: {error} instead of 3" in finding.message
+    assert read_evidence(write_evidence(tmp_path, ran.evidence)).ranks == ran.evidence.ranks
 
 
 def test_a_bus_bandwidth_below_what_was_asked_for(run_ranks: RunRanks) -> None:

@@ -40,6 +40,8 @@ def test_a_healthy_world_is_seen_whole_and_no_check_speaks(run_ranks: RunRanks) 
         assert rank.end
         assert rank.end.how == "finished"
         assert rank.versions.keys() >= {"python", "torch", "accelerate"}
+        assert rank.cpus == tuple(sorted(os.sched_getaffinity(0)))
+        assert rank.threads == 1
     said = [f"{r.id}: {f.message}" for r in diagnose(ran.evidence, load_checks()).results for f in r.findings]
     assert said == []
 
