@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from accel_checks._devices import busy_pct, label, peer_medians, peers, placement, span_s, under_load
+from accel_checks._devices import Placement, busy_pct, label, peer_medians, peers, placement, span_s, under_load
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
-from accel_doctor.evidence import Device, Evidence, Rank
+from accel_doctor.evidence import Device, Evidence
 
 GAP = Threshold("GPU002.warn_gap_points", 25, "equal ranks stay within a few points of each other over 5 s")
 LOAD_S = Threshold("GPU002.load_s", 5, "the driver averages over 1/6 to 1 s, and the first steps are warm-up")
@@ -20,20 +20,24 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         raise NotApplicable("fewer than two GPUs with a rank tell how busy they are")
     if longest < LOAD_S.of(evidence):
         raise NotApplicable(f"{longest:.1f} s of load were seen, and {LOAD_S.of(evidence):g} s are needed")
-    for (device, busy), peer in zip(timed, peer_medians([busy for _, busy in timed]), strict=True):
-        if peer - busy >= GAP.of(evidence):
-            yield _finding(device, busy, peer, places.on(device))
+    compared = zip(timed, peer_medians([busy for _, busy in timed]), strict=True)
+    behind = [(d, busy, peer) for (d, busy), peer in compared if peer - busy >= GAP.of(evidence)]
+    if behind:
+        yield _finding(sorted(behind, key=lambda one: one[1]), places)
 
 
-def _finding(device: Device, busy: float, peer: float, ranks: tuple[Rank, ...]) -> Finding:
+def _finding(behind: list[tuple[Device, float, float]], places: Placement) -> Finding:
+    device, busy, peer = behind[0]
     return Finding(
-        message=f"{label(device)} was busy {busy:.0f} % under load, its peers {peer:.0f} %",
+        message=f"{label(device)} was busy {busy:.0f} % under load, its peers {peer:.0f} %"
+        + (f"; {len(behind) - 1} more are behind" if len(behind) > 1 else ""),
         severity=Severity.WARNING,
         seen=f"{busy:.0f} % of the time with a kernel running",
         wanted=f"about {peer:.0f} %, as its peers",
-        values={"busy_pct": busy, "peers_busy_pct": peer},
-        ranks=ranks_of(ranks),
+        values={"busy_pct": busy, "peers_busy_pct": peer, "gpus_behind": len(behind)},
+        ranks=ranks_of([rank for one, _, _ in behind for rank in places.on(one)]),
         host=device.host,
+        evidence=tuple(f"{label(one)} was busy {less:.0f} %" for one, less, _ in behind[1:8]),
     )
 
 

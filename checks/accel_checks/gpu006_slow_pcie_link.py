@@ -19,15 +19,30 @@ class Link(NamedTuple):
     width: int | None
 
 
+class Peers(NamedTuple):
+    """The links of all devices of one model."""
+
+    devices: int
+    widths: set[int | None]
+    generation: int
+    """The highest."""
+
+
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Compare the best link seen under load with what device and slot can do, and with equal devices."""
     links = [_link(d, looks) for d in answering(evidence) if len(looks := _awake(evidence, d)) >= LOOKS]
     if not links:
         raise NotApplicable("no GPU told its PCIe link under load")
+    models: dict[str, list[Link]] = {}
     for link in links:
-        equals = [other for other in links if other.device.name == link.device.name]
-        if finding := _narrow(link, equals) or _slow(link, equals):
-            yield finding
+        models.setdefault(link.device.name, []).append(link)
+    for equals in models.values():
+        peers = Peers(
+            len(equals),
+            {link.width for link in equals},
+            max((link.generation for link in equals if link.generation is not None), default=0),
+        )
+        yield from (finding for link in equals if (finding := _narrow(link, peers) or _slow(link, peers)))
 
 
 def _awake(evidence: Evidence, device: Device) -> list[Sample]:
@@ -47,18 +62,18 @@ def _link(device: Device, looks: list[Sample]) -> Link:
     )
 
 
-def _narrow(link: Link, equals: list[Link]) -> Finding | None:
+def _narrow(link: Link, peers: Peers) -> Finding | None:
     """Find a link of fewer lanes than the device has; where all equals have as few, the slots are so."""
     device, width, most = link.device, link.width, link.device.pcie_width_max
     if width is None or most is None or width >= most:
         return None
     slot = device.pcie_slot_width
     broken = slot is not None and width < min(slot, most)
-    alike = not broken and all(other.width == width for other in equals)
+    alike = not broken and len(peers.widths) == 1
     why = f"; its slot has {slot}" if slot is not None and slot < most else ""
     return Finding(
         message=f"{label(device)} uses {width} of {most} PCIe lanes under load{why}"
-        + (", like every GPU here" if alike and len(equals) > 1 else ""),
+        + (", like every GPU here" if alike and peers.devices > 1 else ""),
         severity=Severity.NOTE if alike else Severity.WARNING,
         seen=f"x{width}",
         wanted=f"x{most}" if broken or slot is None else f"a slot with {most} lanes",
@@ -68,12 +83,11 @@ def _narrow(link: Link, equals: list[Link]) -> Finding | None:
     )
 
 
-def _slow(link: Link, equals: list[Link]) -> Finding | None:
+def _slow(link: Link, peers: Peers) -> Finding | None:
     device, generation = link.device, link.generation
     if generation is None:
         return None
-    peers = max((other.generation for other in equals if other.generation is not None), default=generation)
-    wanted = max(device.pcie_generation_max or 0, peers)
+    wanted = max(device.pcie_generation_max or 0, peers.generation)
     if generation >= wanted:
         return None
     return Finding(

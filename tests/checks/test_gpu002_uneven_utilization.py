@@ -12,7 +12,15 @@ def test_a_gpu_much_less_busy_than_its_peers() -> None:
     assert finding.severity is Severity.WARNING
     assert finding.message == "GPU 1 (NVIDIA H100 80GB HBM3) was busy 55 % under load, its peers 97 %"
     assert finding.ranks == (1,)
-    assert finding.values == {"busy_pct": 55.0, "peers_busy_pct": 97.0}
+    assert finding.values == {"busy_pct": 55.0, "peers_busy_pct": 97.0, "gpus_behind": 1.0}
+
+
+def test_several_that_lag_are_one_finding_the_least_busy_first() -> None:
+    devices = [healthy_gpu(i, samples=load(busy_pct=busy)) for i, busy in enumerate((96.0, 55.0, 98.0, 40.0, 97.0))]
+    (finding,) = findings(CHECK, gpu_run(*devices, ranks=tuple(gpu_rank(i, 5) for i in range(5))))
+    assert finding.message.startswith("GPU 3 ")
+    assert finding.message.endswith("; 1 more are behind")
+    assert finding.ranks == (3, 1)
 
 
 @pytest.mark.parametrize(("busy", "found"), [(73.0, 0), (72.0, 1)])
