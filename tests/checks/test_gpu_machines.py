@@ -207,3 +207,7 @@ def test_no_device_at_all(fake_nvml: FakeNvml, tmp_path_factory: pytest.TempPath
     assert {r.reason for r in diagnosis.results if r.id.startswith("GPU") and r.id != "GPU013"} == {
         "no GPU on this machine"
     }
+
+
+def test_the_literal_healthy_run_on_gpus_raises_nothing_from_any_check() -> None:
+    assert speaking(diagnose(gpu_run(), CHECKS)) == {}
