@@ -73,7 +73,7 @@ def _number(file: ConfigFile, key: str) -> int | None:
 
 
 def _steps(file: ConfigFile, launch: Launch) -> int | None:
-    """Return the accumulation in force: the file's, else 1 under accelerate; ``auto`` takes the launch's, if it says."""
+    """Return the accumulation in force: the file's, else 1 under accelerate; ``auto`` takes the launch's."""
     value = value_in(file, STEPS)
     if value == "auto":
         told = launch.value(STEPS)

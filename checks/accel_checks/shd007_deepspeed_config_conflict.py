@@ -55,7 +55,7 @@ def _named_twice(launch: Launch, file: ConfigFile) -> Iterator[Finding]:
     if named:
         where = Location(path=config.path, line=found[0].line) if found else precision
         yield Finding(
-            message=f"{config.path} sets {', '.join(named)} beside the DeepSpeed file {file.path}: accelerate refuses both",
+            message=f"{config.path} sets {', '.join(named)} beside the DeepSpeed file {file.path}: accelerate stops",
             seen=f"{', '.join(named)} in {config.path}",
             wanted=f"these only in {file.path}",
             location=where,
@@ -133,8 +133,8 @@ def _auto(launch: Launch, file: ConfigFile) -> Iterator[Finding]:
             )
         elif key.key == MICRO and key.value == "auto":
             yield Finding(
-                message=f"{file.path}:{key.line} leaves {MICRO} at auto: prepare() fills it in only from a DataLoader given "
-                "in the same call as the model, and stops without one",
+                message=f"{file.path}:{key.line} leaves {MICRO} at auto: prepare() fills it in only from a DataLoader "
+                "given in the same call as the model, and stops without one",
                 severity=Severity.WARNING if launch.launcher == "accelerate" else Severity.NOTE,
                 seen="auto",
                 wanted="the number of rows a rank and micro-batch",

@@ -1,13 +1,13 @@
 """LCH005 judged on literal config files."""
 
 import pytest
-from launch_records import file, run
 
 from accel_checks.lch005_bad_launch_config import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.diagnose import Outcome
 from accel_doctor.evidence import ConfigFile, ConfigKey, Refusal
 from accel_doctor.testing import findings, healthy_run, outcome
+from launch_records import file, run
 
 
 def with_keys(*keys: ConfigKey) -> ConfigFile:

@@ -1,11 +1,10 @@
 """LCH006 judged on literal launches."""
 
-from launch_records import launch, run, setting
-
 from accel_checks.lch006_launch_setting_without_effect import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.evidence import Candidate, Refusal
 from accel_doctor.testing import findings, healthy_run
+from launch_records import launch, run, setting
 
 WHY = "the flag's default stands"
 

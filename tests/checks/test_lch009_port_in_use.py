@@ -1,12 +1,11 @@
 """LCH009 judged on literal launches."""
 
-from launch_records import run, setting
-
 from accel_checks.lch009_port_in_use import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.diagnose import Outcome
 from accel_doctor.evidence import Rendezvous
 from accel_doctor.testing import findings, healthy_run, outcome
+from launch_records import run, setting
 
 TAKEN = Rendezvous(port=29500, source="c.yaml:5", taken=True, holder_pid=4312, holder="python train.py")
 

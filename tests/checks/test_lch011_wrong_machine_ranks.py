@@ -1,13 +1,13 @@
 """LCH011 judged on literal launches of several machines."""
 
 import pytest
-from launch_records import run, setting
 
 from accel_checks.lch011_wrong_machine_ranks import CHECK
 from accel_doctor.check import Location
 from accel_doctor.diagnose import Outcome
 from accel_doctor.evidence import Evidence, Refusal
 from accel_doctor.testing import findings, healthy_run, outcome
+from launch_records import run, setting
 
 
 def of(machines: int, rank: int, processes: int) -> Evidence:

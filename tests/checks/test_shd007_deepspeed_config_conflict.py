@@ -1,12 +1,11 @@
 """SHD007 judged on literal DeepSpeed files and launches."""
 
-from launch_records import deepspeed, file, run, setting
-
 from accel_checks.shd007_deepspeed_config_conflict import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.diagnose import Outcome
 from accel_doctor.evidence import ConfigFile, Evidence, Setting
 from accel_doctor.testing import findings, healthy_run, outcome
+from launch_records import deepspeed, file, run, setting
 
 STAGE = {"zero_optimization__stage": 2}
 
