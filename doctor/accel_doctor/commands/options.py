@@ -1,6 +1,7 @@
 """Options that every verb with a verdict has. A settings file may set each; a flag wins."""
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
 from pathlib import Path
@@ -15,8 +16,32 @@ from accel_doctor.errors import UsageError
 from accel_doctor.reports import FORMATS
 from accel_doctor.settings import Settings, load_settings
 
+LARGEST = 10**9
 Parameters = ParamSpec("Parameters")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class Count(click.IntRange):
+    """A whole number that evidence can carry."""
+
+    def __init__(self, least: int) -> None:
+        """Take numbers from ``least`` on."""
+        super().__init__(least, LARGEST)
+
+
+class Amount(click.FloatRange):
+    """A number that evidence can carry: finite, and so never ``nan`` or ``inf``."""
+
+    def __init__(self, least: float, most: float = LARGEST, *, least_excluded: bool = False) -> None:
+        """Take numbers from ``least`` to ``most``."""
+        super().__init__(least, most, min_open=least_excluded)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's signature
+        """Return the number; a range alone lets ``nan`` pass."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
 
 
 class ExamContext(click.Context):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from accel_doctor.commands.options import ExamCommand, ExamContext, exam_options, pass_exam, sources
+from accel_doctor.commands.options import Amount, Count, ExamCommand, ExamContext, exam_options, pass_exam, sources
 from accel_doctor.commands.output import plan_report
 from accel_doctor.errors import DoctorError
 from accel_doctor.evidence import Asked, Evidence
@@ -20,25 +20,26 @@ from accel_doctor.streams import say
 
 LEAST_DEADLINE_S = 9.0
 """Less leaves no time to launch, stop and report."""
+MOST_DEADLINE_S = 86_400.0
 
 
 @click.command(cls=ExamCommand)
-@click.option("--batch-size", type=click.IntRange(1), help="Rows a rank and micro-batch, as your script has it.")
-@click.option("--gradient-accumulation-steps", type=click.IntRange(1), help="As your script has it.")
-@click.option("--expect-batch-size", type=click.IntRange(1), help="The effective batch that you expect.")
-@click.option("--min-bus-bandwidth", type=click.FloatRange(0, min_open=True), metavar="GB/S", help="All-reduce busbw.")
-@click.option("--num-workers", type=click.IntRange(0), help="DataLoader workers a rank, as your script has it.")
+@click.option("--batch-size", type=Count(1), help="Rows a rank and micro-batch, as your script has it.")
+@click.option("--gradient-accumulation-steps", type=Count(1), help="As your script has it.")
+@click.option("--expect-batch-size", type=Count(1), help="The effective batch that you expect.")
+@click.option("--min-bus-bandwidth", type=Amount(0, least_excluded=True), metavar="GB/S", help="All-reduce busbw.")
+@click.option("--num-workers", type=Count(0), help="DataLoader workers a rank, as your script has it.")
 @click.option(
     "--model", metavar="MODEL", help="module:function, file.py:function, config.json or its directory: FSDP units."
 )
 @click.option("--checkpoint-dir", metavar="DIR", help="Save, load, compare and time a checkpoint there.")
+@click.option("--checkpoint-size", type=Amount(0), metavar="GB", help="Of one checkpoint, all files together.")
+@click.option("--checkpoint-interval", type=Amount(0), metavar="S", help="Time between two checkpoints.")
+@click.option("--checkpoint-keep", type=Count(1), help="Checkpoints kept at once.")
+@click.option("--time-limit", type=Amount(0), metavar="S", help="Wall time the job is given.")
 @click.option(
-    "--checkpoint-size", type=click.FloatRange(0), metavar="GB", help="Of one checkpoint, all files together."
+    "--deadline", type=Amount(LEAST_DEADLINE_S, MOST_DEADLINE_S), default=120.0, show_default=True, metavar="S"
 )
-@click.option("--checkpoint-interval", type=click.FloatRange(0), metavar="S", help="Time between two checkpoints.")
-@click.option("--checkpoint-keep", type=click.IntRange(1), help="Checkpoints kept at once.")
-@click.option("--time-limit", type=click.FloatRange(0), metavar="S", help="Wall time the job is given.")
-@click.option("--deadline", type=click.FloatRange(LEAST_DEADLINE_S), default=120.0, show_default=True, metavar="S")
 @click.option(
     "--run-dir", type=click.Path(path_type=Path), help="Where evidence goes; default .accel-doctor/<UTC>-<pid>/."
 )
