@@ -126,5 +126,5 @@ CHECK = Check(
     "connection that says nothing of the cause.",
     fix="read that rank's own last words: they come before what the survivors print",
     judges=(Judge(needs=("ranks",), judge=judge),),
-    consequence_of=("HNG003", "GRD006", "RNK005", "LCH005", "LCH006", "LCH009", "LCH011"),
+    consequence_of=("HNG003", "GRD006", "RNK005", "LCH005", "LCH006", "LCH007", "LCH009", "LCH011"),
 )

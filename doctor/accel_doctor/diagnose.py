@@ -195,7 +195,7 @@ def _carry(finding: Finding, said: list[str]) -> Finding:
 
 def fold(checks: dict[str, Check], results: list[Result]) -> list[Result]:
     """Return the results with each consequence carried by its cause: one cause gives one finding."""
-    fired = {r.id for r in results if r.outcome in (Outcome.FAILED, Outcome.WARNED)}
+    fired = {r.id: r.outcome for r in results if r.outcome in (Outcome.FAILED, Outcome.WARNED)}
     causes = {check_id: _cause(checks, fired, check_id) for check_id in fired}
     folded = {r.id: _as_consequence(r, causes[r.id]) if causes.get(r.id, r.id) != r.id else r for r in results}
     for result in results:
@@ -211,12 +211,15 @@ def _as_consequence(result: Result, cause: str) -> Result:
     return msgspec.structs.replace(result, outcome=Outcome.SKIPPED, reason=f"a consequence of {cause}", findings=())
 
 
-def _cause(checks: dict[str, Check], fired: set[str], check_id: str, seen: tuple[str, ...] = ()) -> str:
-    """Return the id of the first cause that fired, followed to its own cause; the check itself when there is none."""
+def _cause(checks: dict[str, Check], fired: dict[str, Outcome], check_id: str, seen: tuple[str, ...] = ()) -> str:
+    """Return the id of the first cause that fired, followed to its own cause; the check itself when there is none.
+
+    A warning never explains a failure away.
+    """
     for cause in checks[check_id].consequence_of:
         if cause in seen:
             return min(*seen, check_id)
-        if cause in fired:
+        if cause in fired and (fired[cause] is Outcome.FAILED or fired[check_id] is Outcome.WARNED):
             return _cause(checks, fired, cause, (*seen, check_id))
     return check_id
 

@@ -168,3 +168,9 @@ def test_a_check_that_needs_the_trace_of_a_users_run_is_no_check_of_a_preflight(
     assert not belongs(traced, "preflight")
     assert belongs(traced, "run")
     assert not belongs(check("AAA001", needs=("ranks.sweep",)), "run")
+
+
+def test_a_warning_never_explains_a_failure_away() -> None:
+    diagnosis = diagnose(healthy_run(), [check("AAA001", WARNING), check("AAA002", ERROR, causes=("AAA001",))])
+    assert [r.outcome for r in diagnosis.results] == [Outcome.WARNED, Outcome.FAILED]
+    assert diagnosis.verdict is Verdict.FAILED

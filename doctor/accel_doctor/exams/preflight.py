@@ -38,6 +38,8 @@ DEVICE_SWEEP_S = 10.0
 CPU_SWEEP_S = 0.4
 HOST_WAIT_S = 3.0
 OUTPUT_LINES = 400
+VISIBLE = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
+"""Words before the launcher that change which devices the ranks see."""
 
 
 class Request(NamedTuple):
@@ -90,6 +92,8 @@ class _Preflight:
             torch_build=self.interpreter,
             cwd=request.cwd,
         )
+        if self.resolved.environment.keys() & VISIBLE:
+            self.devices, self.no_devices = read_devices({**self.environment, **self.resolved.environment})
         self.options = self._options()
         self.plan = Background(self._read_plan)
 

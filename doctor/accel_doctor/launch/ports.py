@@ -43,6 +43,14 @@ def listens(port: int) -> bool:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
+def free_port() -> int:
+    """Return a port that nothing uses now; accelerate 1.0 hangs when it is asked to pick one itself."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def holder_of(port: int) -> int | None:
     """Return the process that listens on a port; ``None`` where the system does not tell."""
     with suppress(psutil.Error, OSError):

@@ -16,14 +16,14 @@ from accel_doctor.launch.config import default_path, read_deepspeed, shown_path
 from accel_doctor.launch.files import plain
 from accel_doctor.launch.flags import ACCELERATE, DEEPSPEED, TORCH_LAUNCH
 from accel_doctor.launch.ledger import Ledger
-from accel_doctor.launch.ports import rendezvous
+from accel_doctor.launch.ports import free_port, rendezvous
 from accel_doctor.launch.torchrun_rules import resolve_deepspeed, resolve_python, resolve_torchrun
 
 DOCTOR_FLAGS = (
-    *("--multi_gpu", "--num_processes", "2", "--num_machines", "1", "--main_process_port", "0"),
+    *("--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
     *("--mixed_precision", "no", "--dynamo_backend", "no"),
 )
-"""What the doctor launches where there is no device, no config and no flag: two gloo ranks on a free port."""
+"""What the doctor launches where there is no device, no config and no flag: two gloo ranks, on a free port."""
 _MODULES = {
     "accelerate": ("-m", "accelerate.commands.launch"),
     "torchrun": ("-m", "torch.distributed.run"),
@@ -76,7 +76,8 @@ def resolve(
     """
     chosen_by = _chooser(words, environment, device_count)
     by_doctor = chosen_by == "doctor"
-    command = split(DOCTOR_FLAGS if by_doctor else words, environment)._replace(by_doctor=by_doctor)
+    chosen = (*DOCTOR_FLAGS, "--main_process_port", str(free_port())) if by_doctor else words
+    command = split(chosen, environment)._replace(by_doctor=by_doctor)
     added = {name: value for name, value in command.assigned.items() if value is not None}
     if by_doctor:
         added["ACCELERATE_USE_CPU"] = "1"

@@ -32,8 +32,16 @@ def rehearsal(launch: Launch) -> str:
     """Return the examined launch with a script of the user's, to be watched for a few steps."""
     if not launch.argv:
         return ""
-    alone = "ACCELERATE_USE_CPU=1 " if launch.chosen_by == "doctor" else ""
-    return f"{alone}accel-doctor run --steps 20 -- {shlex.join((*typed(launch.argv), 'train.py'))}"
+    if launch.chosen_by == "doctor":
+        argv = _without(launch.argv, "--main_process_port")
+        return f"ACCELERATE_USE_CPU=1 accel-doctor run --steps 20 -- {shlex.join((*typed(argv), 'train.py'))}"
+    return f"accel-doctor run --steps 20 -- {shlex.join((*typed(launch.argv), 'train.py'))}"
+
+
+def _without(argv: tuple[str, ...], flag: str) -> tuple[str, ...]:
+    """Return an argv without a flag and its value: the port was free for one exam."""
+    at = argv.index(flag) if flag in argv else len(argv)
+    return (*argv[:at], *argv[at + 2 :])
 
 
 def typed(argv: tuple[str, ...]) -> tuple[str, ...]:

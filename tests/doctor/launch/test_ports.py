@@ -62,4 +62,8 @@ def test_no_port_of_this_machine_is_fixed(tmp_path: Path, words: str) -> None:
 
 
 def test_the_doctors_own_launch_takes_a_free_port(tmp_path: Path) -> None:
-    assert met(tmp_path) is None
+    first, second = met(tmp_path), met(tmp_path)
+    assert first is not None
+    assert second is not None
+    assert (first.source, first.taken) == ("doctor", False)
+    assert first.port != second.port
