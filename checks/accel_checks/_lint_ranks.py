@@ -22,11 +22,19 @@ def _who(call: CallSite) -> str:
 
 def _partial_states(evidence: Evidence) -> Iterator[Finding]:
     """Find checkpoint operations of all ranks that some miss."""
-    for call in evidence.source.reached("state") if evidence.source else ():
+    if evidence.source is None:
+        return
+    for call in evidence.source.reached("state"):
         if not _missed(call) or (call.local and call.local.startswith("a file")):
             continue
-        effect = "the others never come, and it hangs"
-        if call.strategies:
+        effect, gathers = (
+            "the others never come, and it hangs",
+            call.operation.endswith(("get_state_dict", "save_model")),
+        )
+        sharded = any(f.path == call.path and {"fsdp", "deepspeed"} & {*f.frameworks} for f in evidence.source.files)
+        if gathers:
+            effect = "under FSDP and DeepSpeed it hangs; under DDP it does no harm"
+        elif call.strategies:
             effect = (
                 "under FSDP and DeepSpeed it hangs; under DDP the other ranks' random states are lost, and "
                 "automatic checkpoint naming waits for all"
@@ -34,7 +42,7 @@ def _partial_states(evidence: Evidence) -> Iterator[Finding]:
         yield call_finding(
             call,
             f"{short(call)} {_who(call)}{why(call.guards)}: {effect}",
-            Severity.ERROR if call.certain else Severity.WARNING,
+            Severity.ERROR if call.certain and (sharded or not gathers) else Severity.WARNING,
             "the call on every rank, outside of the guard",
         )
 

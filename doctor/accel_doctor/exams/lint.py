@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from accel_doctor import __version__
 from accel_doctor.errors import DoctorError
 from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Source, SourceFile
@@ -93,7 +95,12 @@ def _read(name: str, file: Path | None, stdin: bytes | None, parse: Parse) -> Fa
     except OSError as error:
         return Facts(SourceFile(path=name, error=error.strerror or str(error)))
     try:
-        return _read_code(name, file, code_of(data) if name.endswith(".ipynb") else data, parse)
+        if not name.endswith(".ipynb"):
+            return _read_code(name, file, data, parse)
+        code, bad = code_of(data)
+        found = _read_code(name, file, code, parse)
+        cut = f"{bad} of its cells are no Python" if bad else found.file.cut
+        return found._replace(file=msgspec.structs.replace(found.file, cut=cut))
     except SyntaxError as error:
         return Facts(SourceFile(path=name, error=error.msg or "it is no Python", error_line=error.lineno))
 

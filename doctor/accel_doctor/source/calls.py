@@ -240,7 +240,9 @@ class Calls(Statements):
             return source.but(kind="tensor")
         if source.kind == "dict" or source.text == "range":
             return Value(taint=source.taint & ~RANK)
-        return joined([source], "tensor" if source.kind == "tensor" else "")
+        result = joined([source], "tensor" if source.kind == "tensor" else "")
+        result.marks |= {"item"}
+        return result
 
     def _any_item(self, source: Value) -> Value:
         items = source.items or []

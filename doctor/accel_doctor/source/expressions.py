@@ -367,7 +367,8 @@ class Expressions(State):
         if conjunction:
             return both(a, b)
         for cond, other, node in ((a, b, b_node), (b, a, a_node)):
-            if cond.ranked and other == UNKNOWN and names.smells_parallel(short(node)):
+            text = short(node)
+            if cond.ranked and other == UNKNOWN and names.smells_parallel(text) and "distributed_type" not in text:
                 return cond
         return either(a, b)
 

@@ -10,6 +10,7 @@ from accel_doctor.source.reader import Reader
 from accel_doctor.source.state import Event, Loop
 from accel_doctor.source.values import Thing
 
+TRAINER = r"\b\w*Trainer\(|class \w+\([\w., ]*Trainer\b"
 Topic = Callable[["Notes"], Iterable[Flow]]
 
 
@@ -35,7 +36,9 @@ class Notes:
     @property
     def accelerators(self) -> list[Thing]:
         """Return the Accelerators that were made, or assumed."""
-        return [t for t in self.reader.things if t.role == "accelerator"]
+        made = [t for t in self.reader.things if t.role == "accelerator" and t.node is not None]
+        assumed = [t for t in self.reader.things if t.role == "accelerator" and t.node is None]
+        return made or ([] if assumed and self.says(TRAINER) else assumed)
 
     @property
     def accelerated(self) -> bool:

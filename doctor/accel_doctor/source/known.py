@@ -508,6 +508,7 @@ class Known(Calls):
     def _spawner(self, _name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
         target = args[0] if args else kwargs.get("function") or kwargs.get("fn")
         if target is None or target.kind != "func":
+            self.flags.add("spawns")
             return None
         self.event("spawn", node, target)
         self.flags.add("spawns")

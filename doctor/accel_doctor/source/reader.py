@@ -128,6 +128,11 @@ class Reader(Roles):
         return self._module(module, file.stem) if module is not None else None
 
     def _escapes(self) -> None:
+        states = 0
+        for visit in self.visits:
+            states |= visit.ranks if visit.operation.short == "save_state" else 0
+        for hook in self.state_hooks:
+            self._root(hook.func, hook.owner, states or EVERY, context="hook")
         done: set[int] = set()
         for value, ranks, child in self.escaped:
             if value.kind == "func" and id(value.func) not in done and not value.func.reached:
@@ -139,13 +144,13 @@ class Reader(Roles):
         entered = any(f.calls for f in self.functions) or "__main__" in self.main.text
         for made in list(self.classes):
             if made.made or not entered:
-                self._methods(made, required=not made.made)
+                self._methods(made)
         if not entered:
             for function in list(self.functions):
                 if not function.calls and function.owner is None and function.scope.path == self.main.path:
                     self._root(function, None, EVERY, checked=True)
 
-    def _methods(self, made: Class, *, required: bool) -> None:
+    def _methods(self, made: Class) -> None:
         if made.scope.path != self.main.path:
             return
         instance = self.instances.get(id(made))
@@ -157,7 +162,7 @@ class Reader(Roles):
                 instance = self._made_blank(made)
                 if function.calls:
                     continue
-            self._root(function, instance, EVERY, checked=required)
+            self._root(function, instance, EVERY, checked=True)
 
     def _made_blank(self, made: Class) -> Value:
         before = len(self.visits)
@@ -170,7 +175,14 @@ class Reader(Roles):
         return instance
 
     def _root(
-        self, function: Function, owner: Value | None, ranks: int, *, child: bool = False, checked: bool = False
+        self,
+        function: Function,
+        owner: Value | None,
+        ranks: int,
+        *,
+        child: bool = False,
+        checked: bool = False,
+        context: str = "",
     ) -> None:
         before = len(self.visits)
         outer = function.scope.module
@@ -182,6 +194,7 @@ class Reader(Roles):
             [],
             [outer],
         )
+        self.contexts = [context] if context else []
         self.children = int(child)
         free = {"**": Value()}
         if not function.calls:
@@ -213,7 +226,7 @@ class Reader(Roles):
         count = len(self.events)
         self.value(node.value)
         for event in self.events[count:]:
-            if event.what == "prepare" and event.node is node.value:
+            if event.node is node.value and event.what in ("prepare", "seed"):
                 event.extra["dropped"] = True
 
     def branching(self, node: ast.If, _cond: object) -> None:

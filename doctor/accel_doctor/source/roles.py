@@ -34,6 +34,7 @@ class Roles(Known):
     def __init__(self) -> None:
         super().__init__()
         self._assumed: Thing | None = None
+        self.state_hooks: list[Value] = []
 
     def assumed(self) -> Thing:
         """Return the Accelerator of which only the name is seen."""
@@ -139,6 +140,9 @@ class Roles(Known):
                 for thing in self.things:
                     thing.frozen_when_wrapped = None
             return Value("tensor") if last == "clip_grad_norm_" else Value()
+        if last in ("register_save_state_pre_hook", "register_load_state_pre_hook"):
+            self.state_hooks += [a for a in args if a.kind == "func"]
+            return Value()
         if last in ("check_trigger",):
             return Value()
         if last == "get_state_dict":
@@ -293,7 +297,7 @@ class Roles(Known):
         if last and last in ("generate", "sample"):
             graded = False
         flow = Forward(thing, via, node.lineno, graded)
-        self.event("forward", node, owner, via=via, graded=graded)
+        self.event("forward", node, owner, via=via, graded=graded, part=last)
         return result.but(flow=(result.flow if graded else frozenset()) | ({flow} if graded else set()))
 
     def _housekeeping(

@@ -14,6 +14,7 @@ from accel_doctor.source.values import CLOCK, LOCAL, PID, RANDOM, RANK, SHAPE, V
 ATOMS = (MAIN, NODE, LAST, SOME, OTHER)
 VARYING = ((RANK, "rank"), (CLOCK, "clock"), (PID, "pid"), (RANDOM, "random"), (LOCAL | SHAPE, "data"))
 SHOWN = (Kind.PRINT, Kind.LOG)
+WRAPPERS = ("accelerate", "ddp", "fsdp", "deepspeed")
 
 
 def call_sites(reader: Reader) -> list[CallSite]:
@@ -24,6 +25,8 @@ def call_sites(reader: Reader) -> list[CallSite]:
     for index, visit in enumerate(reader.visits):
         one = visit.operation.contract is not Contract.ALL
         if visit.operation.contract is Contract.ANY and visit.operation.kind is Kind.GUARDED:
+            continue
+        if not one and "hook" in visit.contexts:
             continue
         if one and (index in dropped or (spawns and not visit.child)):
             continue
@@ -89,7 +92,7 @@ def _site(reader: Reader, visits: list[Visit], balance: Balance) -> CallSite:
     elif visit.operation.kind is Kind.TRACKER:
         note = _tracked(visit)
     elif visit.operation.kind is Kind.SAVE:
-        note = _saved(visit)
+        note = _saved(reader, visit)
     elif visit.operation.kind is Kind.LOAD:
         note = "mapped" if "map_location" in visit.details["kwargs"] or len(visit.details["args"]) > 1 else ""
     elif visit.operation.kind in (Kind.DOWNLOAD, Kind.FOLDER):
@@ -143,6 +146,8 @@ def _varies(path: Value | None) -> tuple[str, ...]:
     taint = path.taint | taint_of(path.items or ())
     if path.kind in ("rank", "device"):
         taint |= RANK
+    if "item" in path.marks:
+        taint |= SHAPE
     return tuple(word for bits, word in VARYING if taint & bits)
 
 
@@ -205,14 +210,16 @@ def _tracked(visit: Visit) -> str:
     return "deliberate" if varied and visit.operation.short not in ("log", "watch") else ""
 
 
-def _saved(visit: Visit) -> str:
+def _saved(reader: Reader, visit: Visit) -> str:
     kwargs: dict[str, Value] = visit.details["kwargs"]
     main = kwargs.get("is_main_process")
     if main is not None:
         return "guarded"
     base = visit.details.get("base")
     if visit.operation.name.startswith("*."):
-        if base is not None and base.kind == "model" and base.wrapped in ("accelerate", "ddp", "fsdp", "deepspeed"):
+        replaced = "fsdp_version" in reader.main.text or "ParallelismConfig" in reader.main.text
+        wrapped = base is not None and base.kind == "model" and base.wrapped in WRAPPERS
+        if wrapped and not replaced:  # FSDP 2 shards the model in place, and it keeps its methods
             return "wrapped"
         return ""
     content = _values(visit)[:1]

@@ -283,8 +283,11 @@ def _unprepared_steps(notes: Notes) -> Iterator[Flow]:
         thing = event.value.thing if event.value else None
         if thing is None or thing.node is None or thing.prepared is not None or "accumulate" not in event.contexts:
             continue
-        if not any(g.synced for g in event.guards) and not any(
-            t.prepared and t.name == thing.name for t in notes.reader.things
+        accumulates = bool(_steps_of(notes)) or notes.says("GradientAccumulationPlugin")
+        if (
+            accumulates
+            and not any(g.synced for g in event.guards)
+            and not any(t.prepared and t.name == thing.name for t in notes.reader.things)
         ):
             yield at("optimizer.unprepared_step", event.node, event.path, thing.name, made_line=thing.line)
 
@@ -320,7 +323,7 @@ def epochs(notes: Notes) -> Iterator[Flow]:
             and (value.const is not MISSING or "seed" in value.text.lower())
             and not value.taint & RANK
         )
-        if not fixed or not event.loops or not any(x.backward for x in event.loops):
+        if not fixed or not event.extra.get("dropped") or not event.loops or not any(x.backward for x in event.loops):
             continue
         inner = event.loops[-1]
         what = "seed.every_step" if inner.kind == "data" else "seed.every_epoch"
@@ -476,7 +479,7 @@ def draws(notes: Notes) -> Iterator[Flow]:
         ranked = [s for s in before if s.extra["device_specific"] or (s.value is not None and s.value.taint & RANK)]
         if before and ranked and ranked[-1] is before[-1]:
             yield at("split.by_rank", event.node, event.path, name, seed_line=getattr(ranked[-1].node, "lineno", 0))
-        elif not notes.says("(?i)seed") and "torch" not in name:
+        elif not notes.says("(?i)seed") and "torch" not in name and notes.of("backward"):
             yield at("split.unseeded", event.node, event.path, name, certain=False)
 
 
@@ -485,7 +488,9 @@ def settings(notes: Notes) -> Iterator[Flow]:
     for event in notes.of("seed"):
         guards = [g for g in event.guards if g.mask not in (0, EVERY)]
         if (
-            event.ranks != EVERY
+            event.extra.get("dropped")
+            and event.ranks != EVERY
+            and not event.loops
             and guards
             and notes.distributed
             and event.value is not None

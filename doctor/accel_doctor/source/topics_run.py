@@ -142,7 +142,7 @@ def partings(notes: Notes) -> Iterator[Flow]:
             and event.value.wrapped in ("accelerate", "ddp", "fsdp")
         ):
             guards = [g for g in event.guards if g.mask not in (0, EVERY)]
-            if guards and not event.value.part:
+            if guards and not event.extra["part"]:
                 yield at(
                     "forward.some_ranks",
                     event.node,
