@@ -6,8 +6,18 @@ from collections.abc import Iterator
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Ending, Evidence, Rank
 
-ECHOES = ("Connection closed by peer", "Connection reset", "Broken pipe", "Timed out waiting", "Socket Timeout")
-"""What a survivor says when its peer is gone: never the cause."""
+ECHOES = (
+    "Connection closed by peer",
+    "Connection reset",
+    "Connection was likely closed",
+    "DistNetworkError",
+    "Broken pipe",
+    "Timed out waiting",
+    "Socket Timeout",
+    "ncclRemoteError",
+    "remote process exit",
+)
+"""What a survivor says when its peer or the launcher's store is gone: never the cause while there is another."""
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
@@ -16,13 +26,18 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if ending is None:
         raise NotApplicable("nothing was launched")
     dead = sorted((r for r in evidence.world if _died(r)), key=_order)
-    culprits = [r for r in dead if not _is_echo(r)] or dead
-    if culprits:
+    echoes = [r for r in dead if _is_echo(r)]
+    if ending.signal is not None and len(dead) == len(echoes) and evidence.world:
+        yield _lost_launcher(evidence, ending, echoes)
+    elif dead:
+        culprits = [r for r in dead if r not in echoes] or dead
         yield _death(culprits, [r for r in dead if r not in culprits])
     elif missing := _missing(evidence):
         if ending.stopped_by == "interrupt":
             raise NotApplicable(f"the exam was interrupted before {missing} of its ranks had come")
         yield _absence(evidence, ending, missing)
+    elif not ending.stopped_by and ending.exit_code:
+        yield _lost_launcher(evidence, ending, [])
 
 
 def _died(rank: Rank) -> bool:
@@ -53,7 +68,7 @@ def _death(culprits: list[Rank], echoes: list[Rank]) -> Finding:
         evidence=(
             *(f"{r.name} {_how(r)}" for r in culprits[1:4]),
             *(first.end.last_words[-6:] if first.end else ()),
-            *([f"{names(echoes)} only saw the connection close"] if echoes else []),
+            *_heard(echoes),
         ),
     )
 
@@ -105,8 +120,28 @@ def _absence(evidence: Evidence, ending: Ending, missing: int) -> Finding:
         wanted=f"{came + missing} ranks",
         ranks=absent if came else (),
         values={"ranks_seen": came, "ranks_asked": came + missing},
-        evidence=tuple(line for line in ending.output_tail if line.strip())[-6:],
+        evidence=_last_lines(ending),
     )
+
+
+def _lost_launcher(evidence: Evidence, ending: Ending, echoes: list[Rank]) -> Finding:
+    count = len(evidence.world)
+    return Finding(
+        message=f"{_launcher(ending)}, and none of its {count} rank{'' if count == 1 else 's'} had failed before it",
+        seen=_launcher(ending),
+        wanted="the launcher ends after its ranks, with exit code 0",
+        values={"ranks_seen": count},
+        fix="find out who ended it: the kernel for want of memory, a scheduler's limit, a shell that was closed",
+        evidence=(*_heard(echoes), *_last_lines(ending)),
+    )
+
+
+def _heard(echoes: list[Rank]) -> tuple[str, ...]:
+    return (f"{names(echoes)} only saw the connection close",) if echoes else ()
+
+
+def _last_lines(ending: Ending) -> tuple[str, ...]:
+    return tuple(line for line in ending.output_tail if line.strip())[-6:]
 
 
 def _launcher(ending: Ending) -> str:
@@ -126,5 +161,5 @@ CHECK = Check(
     "connection that says nothing of the cause.",
     fix="read that rank's own last words: they come before what the survivors print",
     judges=(Judge(needs=("ranks",), judge=judge),),
-    consequence_of=("HNG003", "GRD006", "RNK005", "LCH005", "LCH006", "LCH007", "LCH009", "LCH011"),
+    consequence_of=("HNG003", "GRD006", "RNK005", "LCH005", "LCH006", "LCH007", "LCH009", "LCH011", "RNK002"),
 )

@@ -64,5 +64,33 @@ def test_a_rank_stopped_because_of_another_is_not_missing() -> None:
     assert findings(CHECK, sick_rank(0, end=RankEnd(how="stopped"))) == ()
 
 
+def test_a_launcher_that_dies_before_its_ranks_is_not_their_fault() -> None:
+    ranks = tuple(msgspec.structs.replace(healthy_rank(n), end=RankEnd(how="stopped")) for n in range(2))
+    (finding,) = findings(CHECK, healthy_run(ranks=ranks, ending=Ending(signal=9)))
+    assert (
+        finding.message == "the launcher was killed by signal 9 (SIGKILL), and none of its 2 ranks had failed before it"
+    )
+    assert finding.ranks == ()
+
+
+def test_what_ranks_say_when_the_launchers_store_is_gone_is_an_echo() -> None:
+    lost = "DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server crash?"
+    ranks = (
+        msgspec.structs.replace(healthy_rank(0), end=RankEnd(how="error", at_s=1.0, error=lost)),
+        msgspec.structs.replace(healthy_rank(1), end=RankEnd(how="stopped")),
+    )
+    (finding,) = findings(CHECK, healthy_run(ranks=ranks, ending=Ending(signal=9)))
+    assert finding.message.startswith("the launcher was killed by signal 9 (SIGKILL)")
+    assert finding.evidence == ("rank 0 only saw the connection close",)
+    (finding,) = findings(CHECK, healthy_run(ranks=ranks, ending=Ending(exit_code=1)))
+    assert finding.ranks == (0,)
+
+
+def test_a_launcher_that_fails_after_its_ranks_have_finished() -> None:
+    (finding,) = findings(CHECK, healthy_run(ending=Ending(exit_code=3, output_tail=("boom",))))
+    assert finding.seen == "the launcher ended with exit code 3"
+    assert finding.evidence == ("boom",)
+
+
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_run()).outcome.value == "passed"

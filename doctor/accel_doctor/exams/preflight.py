@@ -26,6 +26,7 @@ from accel_doctor.machine.devices import DeviceSampler, read_devices
 from accel_doctor.machine.host import read_host
 from accel_doctor.machine.interpreter import read_interpreter
 from accel_doctor.machine.storage import check_storage, clean_storage, is_usable
+from accel_doctor.machine.visible import with_visible
 from accel_doctor.progress import Progress
 from accel_doctor.unseen import why_unseen
 
@@ -38,8 +39,6 @@ DEVICE_SWEEP_S = 10.0
 CPU_SWEEP_S = 0.4
 HOST_WAIT_S = 3.0
 OUTPUT_LINES = 400
-VISIBLE = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
-"""Words before the launcher that change which devices the ranks see."""
 
 
 class Request(NamedTuple):
@@ -92,8 +91,8 @@ class _Preflight:
             torch_build=self.interpreter,
             cwd=request.cwd,
         )
-        if self.resolved.environment.keys() & VISIBLE:
-            self.devices, self.no_devices = read_devices({**self.environment, **self.resolved.environment})
+        if self.devices:
+            self.devices = with_visible(self.devices, self._environment_of_ranks())
         self.options = self._options()
         self.plan = Background(self._read_plan)
 
@@ -104,7 +103,12 @@ class _Preflight:
         return self._evidence(self._run())
 
     def _visible(self) -> int:
-        return sum(d.visible for d in self.devices.devices) if self.devices else 0
+        return sum(d.visible and not d.lost for d in self.devices.devices) if self.devices else 0
+
+    def _environment_of_ranks(self) -> dict[str, str]:
+        gpu_ids = self.resolved.launch.value("gpu_ids")
+        chosen = {} if gpu_ids in (None, "all") else {"CUDA_VISIBLE_DEVICES": str(gpu_ids)}
+        return {**self.environment, **self.resolved.environment, **chosen}
 
     def _run(self) -> Run:
         (self.request.run_dir / PROBE_FILE).write_bytes(msgspec.json.encode(self.options))
@@ -173,7 +177,6 @@ class _Preflight:
             watched.ranks,
             "\n".join(launched.tail(OUTPUT_LINES)),
             host=socket.gethostname(),
-            stopped=bool(watched.stopped_by),
         )
 
     def _evidence(self, run: Run) -> Evidence:

@@ -34,23 +34,19 @@ def failures(output: str) -> tuple[Failure, ...]:
     return tuple(failure for _, failure in sorted(found, key=lambda pair: pair[0]))
 
 
-def reconcile(
-    ranks: tuple[Rank, ...], watched: dict[int, Watch], output: str, *, host: str, stopped: bool
-) -> tuple[Rank, ...]:
+def reconcile(ranks: tuple[Rank, ...], watched: dict[int, Watch], output: str, *, host: str) -> tuple[Rank, ...]:
     """Return the ranks with ``end`` and ``watch`` filled in; only ranks of ``host`` can be told dead from outside."""
     reported = {f.pid: f for f in failures(output)}
-    return tuple(
-        _ended(rank, watched, reported, output, stopped=stopped) if rank.host == host else rank for rank in ranks
-    )
+    return tuple(_ended(rank, watched, reported, output) if rank.host == host else rank for rank in ranks)
 
 
-def _ended(rank: Rank, watched: dict[int, Watch], reported: dict[int, Failure], output: str, *, stopped: bool) -> Rank:
+def _ended(rank: Rank, watched: dict[int, Watch], reported: dict[int, Failure], output: str) -> Rank:
     watch = watched.get(rank.pid, rank.watch)
-    end = rank.end or _seen_end(reported.get(rank.pid), watch, output, stopped=stopped)
+    end = rank.end or _seen_end(reported.get(rank.pid), watch, output)
     return msgspec.structs.replace(rank, end=end, watch=watch)
 
 
-def _seen_end(failure: Failure | None, watch: Watch | None, output: str, *, stopped: bool) -> RankEnd:
+def _seen_end(failure: Failure | None, watch: Watch | None, output: str) -> RankEnd:
     if failure is not None and failure.code == -signal.SIGTERM:
         return RankEnd(how="stopped", signal=signal.SIGTERM)
     if failure is not None and failure.code < 0:
@@ -58,7 +54,7 @@ def _seen_end(failure: Failure | None, watch: Watch | None, output: str, *, stop
     if failure is not None:
         return RankEnd(how="exit", exit_code=failure.code, last_words=last_words(output))
     gone = watch is None or watch.judged == "dead-rank" or watch.state in ("", "Z")
-    return RankEnd(how="stopped") if stopped and not gone else RankEnd(how="vanished")
+    return RankEnd(how="vanished" if gone else "stopped")
 
 
 def last_words(output: str) -> tuple[str, ...]:

@@ -1,11 +1,13 @@
 """A preflight always ends: with the right name on the screen, the evidence gathered before, and no process left."""
 
+import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from psutil import Process
 
 from launches import Exam, Started, alive, examine, in_phase, send
 
@@ -58,6 +60,16 @@ def test_the_evidence_gathered_before_a_death_is_kept_and_judged(tmp_path: Path)
     assert [r.data is not None for r in exam.evidence.world] == [True, True]
     assert exam.outcome("LCH003") == "passed"
     assert exam.outcome("GRD004") == "passed"
+
+
+def test_a_killed_launcher_is_named_and_not_its_ranks(tmp_path: Path) -> None:
+    started = Started(tmp_path)
+    started.when(in_phase(0, "join"), lambda rank: os.kill(Process(rank.pid).ppid(), signal.SIGKILL))
+    exam = started.result()
+    assert exam.exit_code == 1
+    (finding,) = exam.findings("RNK001")
+    assert finding["message"].startswith("the launcher was killed by signal 9 (SIGKILL)")
+    clean(exam)
 
 
 def test_a_rank_that_dies_at_import_gives_its_own_error(tmp_path: Path) -> None:

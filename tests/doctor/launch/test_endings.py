@@ -40,8 +40,8 @@ def unfinished(rank: int) -> Rank:
     return msgspec.structs.replace(healthy_rank(rank), end=None)
 
 
-def ends(output: str, watched: dict[int, Watch] | None = None, *, stopped: bool = False) -> list[RankEnd | None]:
-    ranks = reconcile((unfinished(0), unfinished(1)), watched or {}, output, host="ws1", stopped=stopped)
+def ends(output: str, watched: dict[int, Watch] | None = None) -> list[RankEnd | None]:
+    ranks = reconcile((unfinished(0), unfinished(1)), watched or {}, output, host="ws1")
     return [rank.end for rank in ranks]
 
 
@@ -64,22 +64,22 @@ def test_an_exit_code_comes_with_the_last_traceback_of_the_ranks() -> None:
 
 def test_what_the_rank_says_of_itself_wins() -> None:
     finished = healthy_rank(0)
-    (rank,) = reconcile((finished,), {}, REPORT.format(code=-9), host="ws1", stopped=False)
+    (rank,) = reconcile((finished,), {}, REPORT.format(code=-9), host="ws1")
     assert rank.end == finished.end
 
 
-def test_a_rank_alive_when_the_exam_was_stopped_did_not_die() -> None:
+def test_a_rank_alive_when_the_launch_had_ended_or_was_stopped_did_not_die() -> None:
     watched = {1000: Watch(state="S"), 1001: Watch(state="T", judged="frozen")}
-    assert [e and e.how for e in ends("", watched, stopped=True)] == ["stopped", "stopped"]
+    assert [e and e.how for e in ends("", watched)] == ["stopped", "stopped"]
 
 
 def test_a_rank_that_was_gone_before_the_stop_vanished() -> None:
     watched = {1000: Watch(state="S"), 1001: Watch(state="", judged="dead-rank")}
-    assert [e and e.how for e in ends("", watched, stopped=True)] == ["stopped", "vanished"]
+    assert [e and e.how for e in ends("", watched)] == ["stopped", "vanished"]
 
 
 def test_ranks_of_other_hosts_are_left_as_they_say() -> None:
-    (rank,) = reconcile((unfinished(0),), {}, "", host="another", stopped=True)
+    (rank,) = reconcile((unfinished(0),), {}, "", host="another")
     assert rank.end is None
 
 
