@@ -180,7 +180,7 @@ def alone_launch() -> object:
     }
     argv = ("python", "-m", "accelerate.commands.launch", "--config_file", "conf/train.yaml", "--num_processes", "1")
     return msgspec.structs.replace(
-        launch, argv=argv, settings=settings, chosen_by="user", asked_processes=1, strategy="NONE"
+        launch, argv=argv, settings=settings, chosen_by="user", assigned={}, asked_processes=1, strategy="NONE"
     )
 
 

@@ -43,5 +43,5 @@ CHECK = Check(
     why="The launcher says nothing: one process trains alone, at the speed and the batch of one.",
     fix="look at which launcher the flags and the config choose: the launch line names the source of each value",
     judges=(Judge(needs=("launch", "ranks"), judge=judge),),
-    consequence_of=("RNK001", "RNK005"),
+    consequence_of=("GPU001",),
 )

@@ -47,4 +47,5 @@ CHECK = Check(
     fix="make the devices visible to torch, or, to run on CPU, set ACCELERATE_USE_CPU=1 (a config's use_cpu does not "
     "reach the ranks of a multi-GPU launch)",
     judges=(Judge(needs=("ranks.group",), judge=judge),),
+    consequence_of=("GPU001",),
 )

@@ -92,4 +92,5 @@ CHECK = Check(
     why="A device without a process does nothing; two processes on one device share its speed and memory.",
     fix="ask for one process a device, or hide the devices that are not meant: CUDA_VISIBLE_DEVICES or gpu_ids",
     judges=(Judge(needs=("launch", "devices"), judge=judge),),
+    consequence_of=("GPU001",),
 )

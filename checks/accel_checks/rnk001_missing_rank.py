@@ -36,8 +36,13 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         if ending.stopped_by == "interrupt":
             raise NotApplicable(f"the exam was interrupted before {missing} of its ranks had come")
         yield _absence(evidence, ending, missing)
-    elif not ending.stopped_by and ending.exit_code:
+    elif not ending.stopped_by and ending.exit_code and not _told(evidence):
         yield _lost_launcher(evidence, ending, [])
+
+
+def _told(evidence: Evidence) -> bool:
+    """Return whether the ranks of a user's own run say themselves how each of them ended."""
+    return all(r.trace is not None and r.end is not None for r in evidence.world) and bool(evidence.world)
 
 
 def _died(rank: Rank) -> bool:

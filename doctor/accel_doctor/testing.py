@@ -177,6 +177,7 @@ def healthy_launch(processes: int = 2) -> Launch:
         argv=("accelerate", "launch", "--multi_gpu", "--num_processes", str(processes)),
         settings={name: Setting(value=value, source="doctor") for name, value in flags.items()},
         chosen_by="doctor",
+        assigned={"ACCELERATE_USE_CPU": "1"},
         asked_processes=processes,
         strategy="DDP",
     )

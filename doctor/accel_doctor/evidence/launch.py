@@ -83,6 +83,8 @@ class Launch(Record, frozen=True, kw_only=True):
     """``accelerate``, ``torchrun``, ``deepspeed`` or ``python``."""
     argv: tuple[str, ...]
     """The command as it was started."""
+    assigned: dict[str, str] = {}
+    """Variables set for this launch alone, by words before the launcher or by the doctor; those on the allow-list."""
     settings: dict[str, Setting]
     """By accelerate's own names (num_processes, num_machines, machine_rank, distributed_type, mixed_precision,
     use_cpu, gpu_ids, main_process_ip, main_process_port, fsdp_*, deepspeed_* …)."""

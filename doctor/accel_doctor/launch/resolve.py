@@ -18,6 +18,7 @@ from accel_doctor.launch.flags import ACCELERATE, DEEPSPEED, TORCH_LAUNCH
 from accel_doctor.launch.ledger import Ledger
 from accel_doctor.launch.ports import free_port, rendezvous
 from accel_doctor.launch.torchrun_rules import resolve_deepspeed, resolve_python, resolve_torchrun
+from accel_doctor.machine.environment import allowed
 
 DOCTOR_FLAGS = (
     *("--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
@@ -87,7 +88,7 @@ def resolve(
     _demand_local(resolution)
     started = (*command.wrapper, *_start(command))
     launch = _launch(command, resolution, machine, chosen_by, started)
-    launch = msgspec.structs.replace(launch, rendezvous=rendezvous(launch, resolution.path))
+    launch = msgspec.structs.replace(launch, rendezvous=rendezvous(launch, resolution.path), assigned=allowed(added))
     return Resolved(launch, started, "--module" if command.launcher == "deepspeed" else "-m", added, command.script)
 
 

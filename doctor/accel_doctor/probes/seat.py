@@ -1,7 +1,7 @@
 """Where a rank sits: its Accelerator, its orders and what ``prepare`` returned. Every probe is given one."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -66,7 +66,16 @@ def group_of(accelerator: Accelerator, joined_s: float) -> Group:
         mixed_precision=str(accelerator.mixed_precision),
         torch_device_count=_device_count(accelerator.device),
         joined_s=joined_s,
+        **_architecture(accelerator.device),
     )
+
+
+def _architecture(device: torch.device) -> dict[str, Any]:
+    """Return what the device is and what this torch was built for; nothing for other devices than CUDA's."""
+    if device.type != "cuda":
+        return {}
+    major, minor = torch.cuda.get_device_capability(device)
+    return {"compute_capability": f"{major}.{minor}", "arch_list": tuple(torch.cuda.get_arch_list())}
 
 
 def _device_count(device: torch.device) -> int:

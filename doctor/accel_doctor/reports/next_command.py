@@ -32,10 +32,9 @@ def rehearsal(launch: Launch) -> str:
     """Return the examined launch with a script of the user's, to be watched for a few steps."""
     if not launch.argv:
         return ""
-    if launch.chosen_by == "doctor":
-        argv = _without(launch.argv, "--main_process_port")
-        return f"ACCELERATE_USE_CPU=1 accel-doctor run --steps 20 -- {shlex.join((*typed(argv), 'train.py'))}"
-    return f"accel-doctor run --steps 20 -- {shlex.join((*typed(launch.argv), 'train.py'))}"
+    argv = _without(launch.argv, "--main_process_port") if launch.chosen_by == "doctor" else launch.argv
+    before = [f"{name}={shlex.quote(value)}" for name, value in launch.assigned.items()]
+    return " ".join((*before, "accel-doctor run --steps 20 --", shlex.join((*typed(argv), "train.py"))))
 
 
 def _without(argv: tuple[str, ...], flag: str) -> tuple[str, ...]:
