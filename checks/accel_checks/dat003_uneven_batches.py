@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from accel_checks._lint_data import DAT003
+from accel_checks._hangs import hang_judge
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Evidence, Rank
 
@@ -52,6 +54,10 @@ CHECK = Check(
     why="The ranks with more batches wait for gradients that nobody sends: the run hangs at the end of the epoch.",
     fix="keep even_batches=True (accelerate's default), drop the last batch, or put the loop into "
     "accelerator.join_uneven_inputs",
-    judges=(Judge(needs=("ranks.data",), judge=judge),),
+    judges=(
+        Judge(needs=("ranks.data",), judge=judge),
+        Judge(needs=("ranks.trace",), judge=hang_judge("DAT003", "as many batches on every rank")),
+        DAT003,
+    ),
     consequence_of=("LCH003", "RNK001", "RNK005"),
 )

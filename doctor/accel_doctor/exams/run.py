@@ -135,7 +135,7 @@ def _launch(request: Request, environment: dict[str, str], visible: int, interpr
         ).launch
     except DoctorError:
         return Launch(launcher=Path(request.words[0]).name, argv=request.words, settings={})
-    return msgspec.structs.replace(launch, argv=request.words)
+    return msgspec.structs.replace(launch, argv=request.words, rendezvous=None)
 
 
 def _absent(no_devices: str, ranks: tuple[Rank, ...]) -> dict[str, str]:

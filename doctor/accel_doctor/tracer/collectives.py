@@ -14,6 +14,7 @@ OPS = (
     "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list", "all_gather_coalesced",
 )  # fmt: skip
 RING = 64
+COPIES = ("torch.distributed",)
 SITES = 64
 _state: Row = {"depth": 0}
 
@@ -25,8 +26,8 @@ def install() -> None:
 
 def _watch(module: ModuleType) -> None:
     for op in OPS:
-        around(module, op, _begin(op), _end)
-    around(module, "init_process_group", _begin("init_process_group"), _joined)
+        around(module, op, _begin(op), _end, COPIES)
+    around(module, "init_process_group", _begin("init_process_group"), _joined, COPIES)
 
 
 def _begin(op: str) -> Any:  # noqa: ANN401 - a watcher

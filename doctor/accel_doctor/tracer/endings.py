@@ -15,6 +15,7 @@ PEER_GONE = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|Timed out waiting|recv operation|NCCL.*remote error",
     re.IGNORECASE,
 )
+LOSSES = ("RuntimeError", "DistBackendError", "DistNetworkError")
 _stop: dict[str, Any] = {"how": "finished"}
 
 
@@ -43,15 +44,15 @@ def _failed(kind: type[BaseException], error: BaseException, trace: TracebackTyp
         if sites.is_user(code.co_filename):
             innermost = Site(code.co_filename, trace.tb_lineno, code.co_name)
         trace = trace.tb_next
+    gone = bool(PEER_GONE.search(message)) and kind.__name__ in LOSSES
     core.fields["failure"] = {
         "kind": kind.__name__,
         "message": message[:2000],
         "at_s": time.time(),
         "site": innermost,
-        "peer_gone": bool(PEER_GONE.search(message))
-        and kind.__name__ in ("RuntimeError", "DistBackendError", "DistNetworkError"),
+        "peer_gone": gone,
     }
-    _stop["how"] = "error"
+    _stop["how"] = "stopped" if gone else "error"
     _stop["error"] = f"{kind.__name__}: {message[:400]}"
 
 

@@ -1,7 +1,6 @@
 """Paths that the script opens, by Python's own audit events: those it writes, and those it reads and somebody wrote."""
 
 import os
-import tempfile
 import time
 from types import ModuleType
 from typing import Any
@@ -12,7 +11,11 @@ from .core import Row, Site, core, find
 MOST = 128
 IGNORED = ("/dev/", "/proc/", "/sys/", "/run/")
 WRITING = os.O_WRONLY | os.O_RDWR
-_busy: Row = {"open": False, "roots": None}
+HOME = os.path.expanduser("~")
+TEMPORARY = next((os.environ[n] for n in ("TMPDIR", "TEMP", "TMP") if os.environ.get(n)), "/tmp")  # noqa: S108
+ROOTS = (TEMPORARY + os.sep, os.path.join(HOME, ".cache"), os.path.join(HOME, ".triton"), "/usr/", "/etc/")
+"""Not asked of tempfile: the audit hook may run under its lock."""
+_busy: Row = {"open": False}
 
 
 def install(system: ModuleType) -> None:
@@ -60,16 +63,7 @@ def _concerns(kind: str, path: str, writer: Any) -> bool:  # noqa: ANN401
         return False
     if path.startswith(writer.cwd + os.sep):
         return True
-    if _busy["roots"] is None:
-        home = os.path.expanduser("~")
-        _busy["roots"] = (
-            tempfile.gettempdir() + os.sep,
-            os.path.join(home, ".cache"),
-            os.path.join(home, ".triton"),
-            "/usr/",
-            "/etc/",
-        )
-    return kind == "written" and sites.is_user(path) and not path.startswith(_busy["roots"])
+    return kind == "written" and sites.is_user(path) and not path.startswith(ROOTS)
 
 
 def _record(kind: str, path: str, where: Site, how: str, more: Row) -> Row | None:

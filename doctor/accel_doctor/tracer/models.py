@@ -87,6 +87,9 @@ def _codes() -> list[Any]:
 
 
 def _forget(index: int, identities: list[int]) -> None:
+    """A wrapper is gone; one that nothing ever went through was dropped, and its parameters are still remembered."""
+    if not core.rows("wrapped")[index]["forwards"] and _inner[index]() is not None:
+        return
     for identity in identities:
         if _owners.get(identity, (None,))[0] == index:
             del _owners[identity]

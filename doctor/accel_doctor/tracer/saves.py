@@ -20,8 +20,8 @@ def install() -> None:
 
 
 def _watch(module: ModuleType) -> None:
-    around(module, "save", _begin_save, _end_save)
-    around(module, "load", _begin_load)
+    around(module, "save", _begin_save, _end_save, ("torch",))
+    around(module, "load", _begin_load, None, ("torch",))
 
 
 def _path(value: Any) -> str:  # noqa: ANN401

@@ -1,6 +1,7 @@
 """Puts watchers round named functions. An error in a watcher is recorded once, and the user's call goes on."""
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,17 @@ is_compiling: Callable[[], bool] = _never
 """``torch.compiler.is_compiling`` once torch is there: inside a compiled graph nothing is watched."""
 
 
-def around(owner: Any, name: str, before: Before | None = None, after: After | None = None) -> None:  # noqa: ANN401
-    """Watch ``owner.name``, a plain function of a module or class; what is not there is not watched."""
+def around(
+    owner: Any,  # noqa: ANN401
+    name: str,
+    before: Before | None = None,
+    after: After | None = None,
+    copies: tuple[str, ...] = (),
+) -> None:
+    """Watch ``owner.name``, a plain function of a module or class; what is not there is not watched.
+
+    ``copies`` are modules that took the name over before we came.
+    """
     original = vars(owner).get(name)
     if isinstance(original, functools.partialmethod):
         original = getattr(owner, name)
@@ -49,6 +59,9 @@ def around(owner: Any, name: str, before: Before | None = None, after: After | N
 
     watched._accel_doctor = True  # type: ignore[attr-defined]
     setattr(owner, name, watched)
+    for module in (sys.modules.get(copy) for copy in copies):
+        if module is not None and vars(module).get(name) is original:
+            setattr(module, name, watched)
 
 
 def _tell(after: After, label: str, *seen: Any) -> None:  # noqa: ANN401
