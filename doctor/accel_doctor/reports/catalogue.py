@@ -30,6 +30,7 @@ TITLES = {
     "RNK": "ranks and placement",
     "SHD": "FSDP and DeepSpeed",
     "SPD": "speed and balance",
+    "SRC": "source files",
 }
 """By the first three letters of an id."""
 COLUMNS = ("id", "name", "worst", "invariant", "judges", "what is wrong")
