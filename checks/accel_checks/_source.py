@@ -65,11 +65,16 @@ def call_judge(
     def judge(evidence: Evidence) -> Iterator[Finding]:
         """Find what every rank does and one should."""
         for call in evidence.source.reached(*names) if evidence.source else ():
-            said = message(call) if call.ranks in ("all", "not_main") and not call.local else ""
+            said = message(call) if (call.ranks == "all" or call.note == "inverted") and alike(call) else ""
             if said:
                 yield call_finding(call, said, severity, wanted, fix)
 
     return Judge(needs=SOURCE, judge=judge)
+
+
+def alike(call: CallSite) -> bool:
+    """Return whether ranks of one class come alike: a file is there for all of them or for none."""
+    return not call.local or call.local.startswith("a file")
 
 
 def call_finding(call: CallSite, message: str, severity: Severity, wanted: str, fix: str = "") -> Finding:

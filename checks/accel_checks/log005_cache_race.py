@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accel_checks._source import SOURCE, Says, call_finding, flow_finding, short
+from accel_checks._source import SOURCE, Says, alike, call_finding, flow_finding, short
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
 from accel_doctor.evidence import CallSite, Evidence
 
@@ -33,7 +33,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 
 def _races(call: CallSite) -> bool:
     name = call.operation.rpartition(".")[2]
-    alone = call.ranks == "all" and not call.local and not call.note and not call.varies_by
+    alone = call.ranks == "all" and alike(call) and not call.note and not call.varies_by
     return alone and name not in LOCKED
 
 

@@ -92,6 +92,7 @@ class Expressions(State):
             ast.Starred: self._inner,
             ast.Await: self._inner,
             ast.FormattedValue: self._inner,
+            ast.JoinedStr: self._formatted,
             ast.Yield: self._yield,
             ast.YieldFrom: self._yield,
         }
@@ -140,6 +141,13 @@ class Expressions(State):
 
     def _inner(self, node: ast.Starred | ast.Await | ast.FormattedValue) -> Value:
         return self.value(node.value)
+
+    def _formatted(self, node: ast.JoinedStr) -> Value:
+        parts = [self.value(part) for part in node.values]
+        ranked = next((p for p in parts if p.kind == "rank"), None)
+        if ranked is not None and isinstance(parts[0].const, str) and parts[0].const.startswith("cuda:"):
+            return Value("device", text=f"rank:{ranked.text}", taint=RANK, line=node.lineno, marks=ranked.marks)
+        return joined(parts)
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
         self.value(node.value)

@@ -71,7 +71,7 @@ class Reader(Roles):
         return scope
 
     def _flags(self, text: str) -> None:
-        if re.search(r"set_seed|manual_seed|seed_everything|random\.seed", text):
+        if re.search(r"(set_seed|manual_seed|seed_everything|random\.seed)\(", text):
             self.flags.add("seeded")
         if re.search(r"device_specific\s*=\s*True", text):
             self.flags.discard("seeded")

@@ -269,7 +269,7 @@ class Roles(Known):
         values = [*args, *kwargs.values()]
         thing = model.thing
         assert thing is not None  # noqa: S101 - the caller saw to it
-        owner = base if base is not None and base.kind == "model" else model
+        owner = base if base is not None and base.kind == "model" and base.part != model.part else model
         if last in PARAMETERS:
             params = Value("params", thing=thing, part=model.part.rpartition(".")[0])
             return params if last == "parameters" else Value("pairs", items=[Value(), self.element(params)])

@@ -378,7 +378,8 @@ class Statements(Expressions):
         function = Function(node, self.scope)
         self.functions.append(function)
         for decorator in node.decorator_list:
-            name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2]
+            bare = decorator.func if isinstance(decorator, ast.Call) else decorator
+            name = bare.attr if isinstance(bare, ast.Attribute) else dotted(bare)
             if name in DECORATORS:
                 function.ranks &= self._decorated(name, decorator)
             elif name in NO_GRAD:
