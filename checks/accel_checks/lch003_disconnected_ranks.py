@@ -29,7 +29,13 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 
 def _devices(evidence: Evidence) -> tuple[str, ...]:
     counts = {r.group.torch_device_count for r in evidence.world if r.group}
-    return ("torch sees no device, so accelerate made no process group",) if counts == {0} else ()
+    if counts != {0}:
+        return ()
+    grouped = any(r.group.backend for r in evidence.world if r.group)
+    return (
+        "torch sees no device, so accelerate "
+        + ("leaves torch's process group aside" if grouped else "made no process group"),
+    )
 
 
 def _command(launch: Launch | None, count: int, *, devices: bool) -> str:

@@ -45,6 +45,14 @@ def _initialized() -> bool:
     return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
+def backend_of(device: torch.device) -> str | None:
+    """Return what carries a device's collectives; a group made without a backend has one for each kind of device."""
+    if not _initialized():
+        return None
+    by_kind = dict(pair.split(":") for pair in torch.distributed.get_backend_config().split(","))
+    return by_kind.get(device.type) or str(torch.distributed.get_backend())
+
+
 def settle(device: torch.device) -> None:
     """Wait until the device has done what it was given."""
     if device.type != "cpu":
@@ -60,7 +68,7 @@ def group_of(accelerator: Accelerator, joined_s: float) -> Group:
         is_main=accelerator.is_main_process,
         is_local_main=accelerator.is_local_main_process,
         distributed_type=str(accelerator.distributed_type.value),
-        backend=torch.distributed.get_backend() if _initialized() else None,
+        backend=backend_of(accelerator.device),
         device=str(accelerator.device),
         device_uuid=_device_uuid(accelerator.device),
         mixed_precision=str(accelerator.mixed_precision),

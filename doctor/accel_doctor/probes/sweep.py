@@ -13,7 +13,7 @@ import torch
 from torch import distributed as dist
 
 from accel_doctor.evidence import SweepProbe, Timing, WrongResult
-from accel_doctor.probes.seat import Seat, decided_by_main, grouped, settle
+from accel_doctor.probes.seat import Seat, backend_of, decided_by_main, grouped, settle
 
 SIZES = tuple(2**power for power in (10, 15, 20, 22, 24, 26, 28, 29))
 """Bytes: 1 KiB to 512 MiB; with the shard beside it, the largest stays below 1 GiB a device."""
@@ -67,7 +67,7 @@ def probe(seat: Seat) -> SweepProbe | None:
     while sizes and decided_by_main(seat, go_on=time.monotonic() + sweep.cost_s(sizes[0]) < end_s):
         sweep.measure(sizes.pop(0))
     return SweepProbe(
-        backend=dist.get_backend(),
+        backend=backend_of(seat.device) or "",
         world_size=world_size,
         timings=tuple(sweep.timings),
         wrong=tuple(sweep.wrong),

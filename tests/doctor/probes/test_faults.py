@@ -36,6 +36,14 @@ def test_equal_local_ranks(run_ranks: RunRanks) -> None:
     assert finding.message.startswith("ranks 0 and 1 take themselves for the local main process")
 
 
+def test_ranks_that_torch_joins_and_accelerate_leaves_alone(run_ranks: RunRanks) -> None:
+    alone = {n: {"ACCELERATE_USE_CPU": "false", "ACCELERATE_USE_FSDP": "true"} for n in BOTH}
+    ran = run_ranks(2, environment=alone, options=QUICK)
+    finding = only(ran, "LCH003")
+    assert "torch sees no device, so accelerate leaves torch's process group aside" in finding.evidence
+    assert [(r.group.backend, r.sweep.backend) for r in ran.ranks if r.group and r.sweep] == [("gloo", "gloo")] * 2
+
+
 def test_a_loader_that_was_not_prepared(run_ranks: RunRanks) -> None:
     finding = only(run_ranks(2, sick=dict.fromkeys(BOTH, ("unprepared_loader",)), options=QUICK), "DAT001")
     assert finding.values["shared_samples"] == finding.values["distinct_samples"] == 30
