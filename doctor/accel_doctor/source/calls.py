@@ -250,7 +250,7 @@ class Calls(Statements):
             return items[0]
         things = [i for i in items if i.kind]
         if things and all(i.kind == things[0].kind for i in items) and things[0].kind not in ("const", "tuple"):
-            return things[0].but(const=MISSING) if things[0].kind == "model" else joined(items, things[0].kind)
+            return things[0].but(const=MISSING, taint=joined(items).taint)
         return joined(items)
 
     def batch(self, loader: Value) -> Value:

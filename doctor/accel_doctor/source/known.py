@@ -4,6 +4,7 @@ import ast
 from typing import Any
 
 from accel_doctor.contracts import Kind, Operation, canonical, operation
+from accel_doctor.source import names
 from accel_doctor.source.calls import Calls
 from accel_doctor.source.ranks import ALWAYS, EVERY, NEVER, UNKNOWN, Cond, negate, only
 from accel_doctor.source.syntax import dotted, short
@@ -102,6 +103,8 @@ class Known(Calls):
         """Return what a function of a library gives, and note what it does."""
         name = canonical(name)
         last = name.rpartition(".")[2]
+        if last in ("init_distributed_mode", "setup_for_distributed"):
+            self.flags |= {"quiet_print", "torch.distributed"}
         self.touch(name, last, node, args, kwargs)
         special = getattr(self, f"_call_{last}", None)
         if special is not None:
@@ -109,6 +112,8 @@ class Known(Calls):
             if found is not None:
                 return found
         known = operation(name)
+        if known is None and (cond := names.predicate(last)) is not None:
+            return Value(cond=cond, taint=RANK)
         if known is not None:
             self.operate(known, node, args, kwargs, None)
             if known.kind is Kind.TRACKER:

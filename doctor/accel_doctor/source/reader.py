@@ -20,7 +20,7 @@ FOREIGN = frozenset(
 )
 MODULE_LIMIT = 40
 METRIC = re.compile(r"acc|correct|hits?\b|score|f1|bleu|rouge|match|top1|top5|right", re.IGNORECASE)
-RANKED = re.compile(r"accelerator|rank|dist\.|barrier|all_reduce|is_main|is_master|fabric")
+RANKED = re.compile(r"accelerator|rank|\bdist\.(get|all|is_|barrier|broad)|barrier|all_reduce|is_main|is_master|fabric")
 
 
 class Module(NamedTuple):

@@ -25,6 +25,8 @@ PATH_AT = {"torch.save": 1, "torchvision.utils.save_image": 1, "shutil.copy": 1,
            "joblib.dump": 1, "torchaudio.save": 0}  # fmt: skip
 PATH_WORDS = ("f", "path", "file", "filename", "fname", "save_directory", "dst", "path_or_buf", "fp")
 ON_PATH = frozenset(("write_text", "write_bytes", "mkdir", "unlink", "rmdir"))
+QUIETING = ("init_distributed_mode", "setup_for_distributed", "init_distributed_device_and_print")
+"""The field's own set-up functions, which replace print on all ranks but the first."""
 NAMED_CALLS = ("get_rank", "get_local_rank", "get_world_size", "get_global_rank", "get_process_index")
 
 
@@ -361,6 +363,8 @@ class Roles(Known):
         )
         if callee.cond is not None and callee.cond.ranked and not callee.kind:
             return callee
+        if name in QUIETING:
+            self.flags |= {"quiet_print", "torch.distributed"}
         if name in NAMED_CALLS:
             return self.foreign(
                 f"torch.distributed.{'get_rank' if name in ('get_global_rank', 'get_process_index') else name}",

@@ -1,6 +1,7 @@
 """Turns visits into call sites: for each call the ranks that can reach it, and why."""
 
 import ast
+import re
 from collections import Counter
 
 from accel_doctor.contracts import Contract, Kind
@@ -13,6 +14,8 @@ from accel_doctor.source.values import CLOCK, LOCAL, PID, RANDOM, RANK, SHAPE, V
 
 ATOMS = (MAIN, NODE, LAST, SOME, OTHER)
 VARYING = ((RANK, "rank"), (CLOCK, "clock"), (PID, "pid"), (RANDOM, "random"), (LOCAL | SHAPE, "data"))
+OWN = re.compile(r"(?i)\b(local_|global_)?rank\b|process_index|[{.]device\b|, device\b")
+"""Words of a line that each rank means to print of itself."""
 SHOWN = (Kind.PRINT, Kind.LOG)
 WRAPPERS = ("accelerate", "ddp", "fsdp", "deepspeed")
 
@@ -178,7 +181,7 @@ def _shown(reader: Reader, visit: Visit) -> str:
         return "empty"
     named = any(v.kind in ("rank", "state", "device") or v.taint & RANK for v in values)
     text = short(visit.node, 400)
-    return "deliberate" if named or "rank" in text.lower() or ".device" in text or "process_index" in text else ""
+    return "deliberate" if named or OWN.search(text) else ""
 
 
 def _bar(visit: Visit) -> tuple[int, str]:
@@ -218,9 +221,9 @@ def _saved(reader: Reader, visit: Visit) -> str:
     base = visit.details.get("base")
     if visit.operation.name.startswith("*."):
         replaced = "fsdp_version" in reader.main.text or "ParallelismConfig" in reader.main.text
-        wrapped = base is not None and base.kind == "model" and base.wrapped in WRAPPERS
-        if wrapped and not replaced:  # FSDP 2 shards the model in place, and it keeps its methods
-            return "wrapped"
+        wrapped = base is not None and base.kind == "model" and not base.part and base.wrapped in WRAPPERS
+        if wrapped:  # FSDP 2 shards the model in place, and it keeps its methods
+            return "unknown" if replaced else "wrapped"
         return ""
     content = _values(visit)[:1]
     states = [v for v in content if v.kind == "state_dict"]

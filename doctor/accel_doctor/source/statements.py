@@ -121,7 +121,12 @@ class Statements(Expressions):
             scope = self.scope
             if f"global {target.id}" in scope.names:
                 scope = scope.module
-            if self.local and value.taint & LOCAL == 0 and target.id in scope.names:
+            if (
+                self.local
+                and not self.local.startswith("a file")
+                and value.taint & LOCAL == 0
+                and target.id in scope.names
+            ):
                 value = value.but(
                     taint=value.taint | LOCAL,
                     why=value.why or self.local,

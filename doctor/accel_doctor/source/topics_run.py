@@ -3,14 +3,14 @@
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from accel_doctor.contracts import Contract, Kind
 from accel_doctor.evidence.source import Flow
 from accel_doctor.source.flows import Notes, at
 from accel_doctor.source.ranks import EVERY, MAIN, name_of
 from accel_doctor.source.state import Event, Exit, Visit
-from accel_doctor.source.syntax import dotted, short
+from accel_doctor.source.syntax import Scope, dotted, short
 from accel_doctor.source.values import RANK
 
 SWALLOWED = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError")
@@ -20,7 +20,9 @@ def devices(notes: Notes) -> Iterator[Flow]:
     """Devices that are the same on every rank, or picked by the global rank."""
     if not notes.distributed:
         return
-    set_late = notes.says(r"set_device\(|torch\.cuda\.device\(|CUDA_VISIBLE_DEVICES|current_accelerator")
+    set_late = "quiet_print" in notes.reader.flags or notes.says(
+        r"set_device\(|torch\.cuda\.device\(|CUDA_VISIBLE_DEVICES|current_accelerator"
+    )
     made = min((e.order for e in notes.of("accelerator", "state")), default=0)
     parents = "spawns" in notes.reader.flags
     for event in notes.of("device", "cuda_call", "cuda"):
@@ -134,6 +136,8 @@ def partings(notes: Notes) -> Iterator[Flow]:
             seen.add(id(loop.scope))
             yield _parting(leave, loop.line)
             break
+    if not notes.sharding and not notes.says("BatchNorm|resnet"):
+        return  # without sharding, a forward alone sends nothing but buffers
     for event in notes.of("forward"):
         if (
             event.extra["via"] == "wrapper"
@@ -249,18 +253,37 @@ def downloads(notes: Notes) -> Iterator[Flow]:
             yield at("download.every_rank", event.node, event.path, short(event.node, 60))
 
 
+class Mark(NamedTuple):
+    """One time a file, or everyone, was met."""
+
+    order: int
+    what: str
+    text: str
+    ranks: int
+    node: ast.AST
+    path: str
+    root: int
+    """The function from which the reading came here: two that nobody calls in order have no order."""
+
+
 def checkpoints(notes: Notes) -> Iterator[Flow]:
     """Files that are read, or deleted, before everyone has written them."""
-    marks: list[tuple[int, str, str, int, Any, str]] = []
-    for visit in notes.reader.visits:
-        text = visit.details.get("path_text") or _first_text(visit)
-        what = _touch(visit)
-        if what:
-            marks.append((visit.order, what, text, visit.ranks, visit.node, visit.path))
-    marks += [(e.order, "read", str(e.extra["text"]), e.ranks, e.node, e.path) for e in notes.of("read")]
-    marks.sort(key=lambda m: m[0])
+    marks = [
+        Mark(v.order, what, str(v.details.get("path_text") or _first_text(v)), v.ranks, v.node, v.path, _root(v.scopes))
+        for v in notes.reader.visits
+        if (what := _touch(v))
+    ]
+    marks += [
+        Mark(e.order, "read", str(e.extra["text"]), e.ranks, e.node, e.path, _root(e.scopes)) for e in notes.of("read")
+    ]
+    marks.sort(key=lambda m: m.order)
     for index, mark in enumerate(marks):
-        yield from _unsynced(marks, index, mark)
+        if mark.what in ("read", "delete") and mark.text not in ("", "''", "…"):
+            yield from _unsynced(marks[max(0, index - 40) : index], mark)
+
+
+def _root(scopes: tuple[Scope, ...]) -> int:
+    return id(scopes[1]) if len(scopes) > 1 else id(scopes[0])
 
 
 def _touch(visit: Visit) -> str:
@@ -280,30 +303,17 @@ def _first_text(visit: Visit) -> str:
     return short(visit.node.args[0], 80) if visit.node.args else ""
 
 
-def _unsynced(
-    marks: list[tuple[int, str, str, int, Any, str]], index: int, mark: tuple[int, str, str, int, Any, str]
-) -> Iterator[Flow]:
-    _, what, text, ranks, node, path = mark
-    if what == "sync" or not text or text in ("''", "…"):
-        return
-    for _, before, other, writers, writer, other_path in reversed(marks[max(0, index - 40) : index]):
-        if before == "sync":
+def _unsynced(earlier: list[Mark], mark: Mark) -> Iterator[Flow]:
+    for other in reversed(earlier):
+        if other.what == "sync" and other.ranks == EVERY:
             return
-        if other != text or other_path != path:
+        if (other.text, other.path, other.root) != (mark.text, mark.path, mark.root):
             continue
-        read = what == "read" and before == "write" and writers != EVERY and ranks == EVERY
-        deleted = what == "delete" and before == "save" and ranks != EVERY and writers == EVERY
+        read = mark.what == "read" and other.what == "write" and other.ranks != EVERY and mark.ranks == EVERY
+        deleted = mark.what == "delete" and other.what == "save" and mark.ranks != EVERY and other.ranks == EVERY
         if read or deleted:
-            yield at(
-                "file.unsynced",
-                node,
-                path,
-                text,
-                how=what,
-                writer_line=writer.lineno,
-                writers=name_of(writers),
-                certain=read,
-            )
+            facts = {"how": mark.what, "writer_line": getattr(other.node, "lineno", 0), "writers": name_of(other.ranks)}
+            yield at("file.unsynced", mark.node, mark.path, mark.text, certain=read, **facts)
             return
 
 

@@ -134,7 +134,8 @@ def taint_of(values: Iterable[Value]) -> int:
     """Return what any of the values depends on."""
     taint = 0
     for value in values:
-        taint |= value.taint
+        if value.kind != "device":
+            taint |= value.taint & ~FILE
         if value.items:
             taint |= taint_of(value.items)
     return taint
@@ -170,10 +171,12 @@ def merge(a: Value, b: Value, cond: Cond) -> Value:
     if isinstance(a.const, str) and isinstance(b.const, str) and a.const != b.const and "cuda" in (a.const + b.const):
         return a if "cuda" in a.const else b
     best, other = (a, b) if _weight(a) >= _weight(b) else (b, a)
+    if cond.local.startswith("a file"):
+        cond = Cond(cond.true, cond.false)
     truths = choose(cond, truth(a), truth(b))
     taint = a.taint | b.taint | (RANK if cond.ranked else 0)
     why = best.why or other.why
-    if cond.local and not cond.local.startswith("a file"):
+    if cond.local:
         taint, why = taint | LOCAL, why or cond.local
     const = (
         a.const if a.kind == b.kind == "const" and a.const == b.const and type(a.const) is type(b.const) else MISSING
