@@ -31,6 +31,17 @@ class Interrupts:
         """From here on no signal raises: what follows must not be torn in the middle."""
         self._armed = False
 
+    def expose(self) -> None:
+        """From here on the first signal raises again; one that came meanwhile raises now."""
+        self._armed = True
+        if self.count:
+            self._armed = False
+            raise KeyboardInterrupt
+
+    def asked(self) -> bool:
+        """Return whether the user has asked to end."""
+        return self.count > 0
+
     def hurry(self) -> bool:
         """Return whether the user has asked twice."""
         return self.count > 1

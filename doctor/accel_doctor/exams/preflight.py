@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,7 @@ BUSY_S = 6.0
 DEVICE_SWEEP_S = 10.0
 CPU_SWEEP_S = 0.4
 HOST_WAIT_S = 3.0
+PLAN_STOP_S = 1.0
 OUTPUT_LINES = 400
 
 
@@ -94,9 +96,17 @@ class _Preflight:
         if self.devices:
             self.devices = with_visible(self.devices, self._environment_of_ranks())
         self.options = self._options()
+        self.given_up = threading.Event()
         self.plan = Background(self._read_plan)
 
     def examine(self) -> Evidence:
+        try:
+            return self._examine()
+        finally:
+            self.given_up.set()
+            self.plan.result(PLAN_STOP_S)
+
+    def _examine(self) -> Evidence:
         unreadable = [f.path for f in self.resolved.launch.config_files if f.error]
         if unreadable:
             return self._evidence(Run(absent=f"nothing was launched: {unreadable[0]} cannot be read"))
@@ -115,6 +125,7 @@ class _Preflight:
         sampler = DeviceSampler(self.devices) if self.devices and self._visible() else None
         if sampler:
             sampler.start()
+        self.request.interrupts.shield()
         launched = self._start()
         watched, left = self._supervise(launched)
         clean_storage(self.options)
@@ -127,7 +138,13 @@ class _Preflight:
         if self.request.model is None:
             return None, "give --model"
         timeout_s = self.request.deadline_s - REPORT_S
-        return read_wrap_plan(self.request.model, self.resolved.launch, cwd=self.request.cwd, timeout_s=timeout_s)
+        return read_wrap_plan(
+            self.request.model,
+            self.resolved.launch,
+            cwd=self.request.cwd,
+            timeout_s=timeout_s,
+            enough=lambda: self.given_up.is_set() or self.request.interrupts.asked(),
+        )
 
     def _options(self) -> ProbeOptions:
         asked, on_devices = self.request.asked, bool(self._visible() and self.interpreter.torch_cuda)
@@ -162,6 +179,7 @@ class _Preflight:
         patience = Patience(deadline_s=request.deadline_s - REPORT_S - (time.time() - self.started_s))
         supervisor = Supervisor(launched, request.run_dir, patience, request.show, self.resolved.launch.asked_processes)
         try:
+            request.interrupts.expose()
             watched = supervisor.watch()
         except KeyboardInterrupt:
             watched = supervisor.result("interrupt")
@@ -182,8 +200,7 @@ class _Preflight:
     def _evidence(self, run: Run) -> Evidence:
         stopped_by = run.ending.stopped_by if run.ending else ""
         host = self.host.result(HOST_WAIT_S)
-        patience_s = 0.0 if stopped_by == "interrupt" else self._left_s()
-        plan, no_plan = self.plan.result(patience_s) or (None, "the model was not built in time")
+        plan, no_plan = self.plan.result(self._plan_s(stopped_by)) or (None, "the model was not built in time")
         return Evidence(
             doctor_version=__version__,
             exam="preflight",
@@ -199,13 +216,19 @@ class _Preflight:
             wrap_classes=None if self.request.model else read_wrap_classes(self.resolved.launch, timeout_s=1.0),
             ending=run.ending,
             absent=self._absent(run, no_plan),
-            cut=stopped_by if stopped_by in ("deadline", "interrupt") else "",
+            cut=self._cut(stopped_by),
             timings={"exam_s": round(time.time() - self.started_s, 3)},
         )
 
-    def _left_s(self) -> float:
-        """Return how long the exam may still wait for anything."""
-        return max(0.0, self.started_s + self.request.deadline_s - REPORT_S / 2 - time.time())
+    def _cut(self, stopped_by: str) -> str:
+        if self.request.interrupts.asked():
+            return "interrupt"
+        return stopped_by if stopped_by == "deadline" else ""
+
+    def _plan_s(self, stopped_by: str) -> float:
+        """Return how long the plan may still take; what ended the launch early is not held back for it."""
+        left_s = self.started_s + self.request.deadline_s - REPORT_S / 2 - time.time()
+        return max(0.0, min(left_s, PLAN_STOP_S) if stopped_by else left_s)
 
     def _absent(self, run: Run, no_plan: str) -> dict[str, str]:
         unwritable = "the checkpoint directory cannot be written" if self.storage else "give --checkpoint-dir"

@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from accel_doctor.evidence import Launch, Value, WrapPlan
 from accel_doctor.launch.flags import ACCELERATE
 
 MAX_ANSWER_BYTES = 4 * 2**20
+LOOK_S = 0.05
 MODULE = "accel_doctor.probes.wrap_plan"
 RENAMED = {"FSDP_TRANSFORMER_LAYER_CLS_TO_WRAP": "FSDP_TRANSFORMER_CLS_TO_WRAP"}
 OVERRIDDEN = {"FSDP_SYNC_MODULE_STATES": "false", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}
@@ -54,7 +56,9 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {first}"[:300]
 
 
-def read_wrap_plan(model: str, launch: Launch, *, cwd: Path, timeout_s: float) -> tuple[WrapPlan | None, str]:
+def read_wrap_plan(
+    model: str, launch: Launch, *, cwd: Path, timeout_s: float, enough: Callable[[], bool] = lambda: False
+) -> tuple[WrapPlan | None, str]:
     """Return the plan that accelerate's rules make of a model under this launch, or ``None`` and why there is none.
 
     Args:
@@ -62,6 +66,7 @@ def read_wrap_plan(model: str, launch: Launch, *, cwd: Path, timeout_s: float) -
         launch: its ``fsdp_*`` settings reach the process as ``accelerate launch`` would hand them to a rank.
         cwd: where the user's launch would start.
         timeout_s: after this the process and all that it started are killed.
+        enough: says when nobody waits for the plan any more, and it is killed at once.
     """
     if launch.strategy != "FSDP":
         return None, f"the launch asks for {launch.strategy}, not FSDP: there are no units"
@@ -74,7 +79,9 @@ def read_wrap_plan(model: str, launch: Launch, *, cwd: Path, timeout_s: float) -
             answer=answer,
             timeout_s=timeout_s,
         )
-        exit_code = _run(request, child_environment(launch, os.environ), cwd)
+        exit_code = _run(request, child_environment(launch, os.environ), cwd, enough)
+        if exit_code is None and enough():
+            return None, "the exam was ended before the model was built and wrapped"
         return _read(os.pread(answer, MAX_ANSWER_BYTES, 0), exit_code, timeout_s)
     finally:
         os.close(answer)
@@ -104,7 +111,7 @@ def _word(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _run(request: PlanRequest, environment: dict[str, str], cwd: Path) -> int | None:
+def _run(request: PlanRequest, environment: dict[str, str], cwd: Path, enough: Callable[[], bool]) -> int | None:
     """Return the exit code, or ``None`` when the time was up; nothing that the process started outlives this."""
     process = subprocess.Popen(
         (sys.executable, "-m", MODULE, msgspec.json.encode(request).decode()),
@@ -117,9 +124,10 @@ def _run(request: PlanRequest, environment: dict[str, str], cwd: Path) -> int | 
         start_new_session=True,
     )
     try:
-        return process.wait(request.timeout_s)
-    except subprocess.TimeoutExpired:
-        return None
+        end_s = time.monotonic() + request.timeout_s
+        while process.poll() is None and time.monotonic() < end_s and not enough():
+            time.sleep(LOOK_S)
+        return process.poll()
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -95,6 +95,24 @@ def test_ctrl_c_gives_the_report_of_what_was_seen(tmp_path: Path) -> None:
     clean(exam)
 
 
+def test_ctrl_c_while_only_the_model_is_still_awaited(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(3600)\n")
+    config = Path(__file__).parents[3] / "samples" / "fsdp_layers" / "config.yaml"
+    started = Started(tmp_path, "--config_file", str(config), options=("--model", "slow.py:model"))
+
+    def interrupt(_: object) -> None:
+        while (tmp_path / "run" / "tmp").exists():
+            time.sleep(0.05)
+        started.process.send_signal(signal.SIGINT)
+
+    started.when(in_phase(0, "leave"), interrupt)
+    exam = started.result()
+    assert exam.wall_s < 60
+    assert exam.evidence.cut == "interrupt"
+    assert exam.evidence.ending is not None
+    assert exam.evidence.ending.exit_code == 0
+
+
 @pytest.mark.slow
 def test_ctrl_c_twice_only_ends_it_sooner(tmp_path: Path) -> None:
     started = Started(tmp_path)

@@ -76,6 +76,15 @@ def test_a_launch_without_fsdp_has_no_plan() -> None:
     assert "DDP" in why
 
 
+def test_a_plan_that_nobody_waits_for_is_killed_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(3600)\n")
+    began_s = time.monotonic()
+    plan, why = read_wrap_plan("slow.py:model", launch(), cwd=tmp_path, timeout_s=60, enough=lambda: True)
+    assert (plan, why) == (None, "the exam was ended before the model was built and wrapped")
+    assert time.monotonic() - began_s < 30
+    assert psutil.Process().children() == []
+
+
 @pytest.mark.ranks
 def test_what_the_model_prints_and_leaves_running_does_not_matter(tmp_path: Path) -> None:
     plan, why = read_wrap_plan(f"{FAULTS}:talks", launch(num_processes=4), cwd=tmp_path, timeout_s=60)
