@@ -219,8 +219,10 @@ def _cause(checks: dict[str, Check], fired: dict[str, Outcome], check_id: str, s
     for cause in checks[check_id].consequence_of:
         if cause in seen:
             return min(*seen, check_id)
-        if cause in fired and (fired[cause] is Outcome.FAILED or fired[check_id] is Outcome.WARNED):
-            return _cause(checks, fired, cause, (*seen, check_id))
+        if cause in fired:
+            root = _cause(checks, fired, cause, (*seen, check_id))
+            if fired[root] is Outcome.FAILED or fired[check_id] is Outcome.WARNED:
+                return root
     return check_id
 
 

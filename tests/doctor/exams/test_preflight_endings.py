@@ -12,6 +12,16 @@ from psutil import Process
 from launches import Exam, Started, alive, examine, in_phase, send
 
 pytestmark = pytest.mark.ranks
+SLOW_COMPUTE = """
+import sys, time
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "accel_doctor.probes.compute":
+            time.sleep(60)
+
+sys.meta_path.insert(0, Slow())
+"""
 
 
 def clean(exam: Exam) -> None:
@@ -129,7 +139,9 @@ def test_ctrl_c_twice_only_ends_it_sooner(tmp_path: Path) -> None:
 
 
 def test_the_deadline_cuts_the_exam_and_says_so(tmp_path: Path) -> None:
-    exam = examine(tmp_path, options=("--deadline", "9.5"))
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(SLOW_COMPUTE)
+    exam = examine(tmp_path, options=("--deadline", "24"), env={"PYTHONPATH": str(tmp_path / "site")})
     assert (exam.exit_code, exam.report["verdict"]) == (2, "incomplete")
     assert exam.evidence.cut == "deadline"
     clean(exam)
