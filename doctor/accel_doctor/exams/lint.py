@@ -1,6 +1,5 @@
 """The lint: gathers what reading scripts shows. Nothing of the user's is imported or run."""
 
-import ast
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -11,7 +10,7 @@ import msgspec
 from accel_doctor import __version__
 from accel_doctor.errors import DoctorError
 from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Source, SourceFile
-from accel_doctor.source.facts import RELEVANT, Facts, parse_text, read_module
+from accel_doctor.source.facts import RELEVANT, Facts, parse_text, read_module, syntax_tree
 from accel_doctor.source.notebooks import code_of
 from accel_doctor.source.reader import Module, Parse
 
@@ -115,16 +114,9 @@ def _bytes(file: Path) -> bytes:
 
 def _read_code(name: str, file: Path | None, data: bytes, parse: Parse) -> Facts:
     if not RELEVANT.search(data):
-        _check_syntax(data)
+        syntax_tree(data)
         return Facts(SourceFile(path=name))
     tree, text = parse_text(data)
     module = Module(name, file.resolve() if file else None, tree, text)
     parse.known(module)
     return read_module(module, parse)
-
-
-def _check_syntax(data: bytes) -> None:
-    try:
-        ast.parse(data)
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise SyntaxError(str(error) or f"too much for Python's own parser ({type(error).__name__})") from error

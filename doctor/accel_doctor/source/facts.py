@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import tokenize
+import warnings
 from typing import NamedTuple
 
 from accel_doctor.evidence.source import CallSite, Flow, SourceFile, Suppression
@@ -82,8 +83,22 @@ def parse_text(data: bytes) -> tuple[ast.Module, str]:
         SyntaxError: it is no Python, or nested too deeply for Python itself.
     """
     try:
-        tree = ast.parse(data)
+        tree = syntax_tree(data)
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return tree, data.decode(encoding, errors="replace")
-    except (ValueError, RecursionError, MemoryError, LookupError) as error:
+    except LookupError as error:
+        raise SyntaxError(str(error)) from error
+
+
+def syntax_tree(data: bytes) -> ast.Module:
+    """Return a file's syntax tree; what the parser warns of is the user's own affair.
+
+    Raises:
+        SyntaxError: it is no Python, or nested too deeply for Python itself.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(data)
+    except (ValueError, RecursionError, MemoryError) as error:
         raise SyntaxError(str(error) or f"too much for Python's own parser ({type(error).__name__})") from error

@@ -361,7 +361,7 @@ class Known(Calls):
         return None
 
     def _call_int(self, _name: str, _node: ast.Call, args: list[Value], _kwargs: dict[str, Value]) -> Value:
-        return args[0].but(divisions=()) if args else Value()
+        return args[0].but(divisions=(), marks=args[0].marks - {"item"}) if args else Value()
 
     _call_bool = _call_float = _call_list = _call_tuple = _call_int
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import warnings
 
 
 def code_of(data: bytes) -> tuple[bytes, int]:
@@ -25,7 +26,9 @@ def code_of(data: bytes) -> tuple[bytes, int]:
 
 def _is_python(block: str) -> bool:
     try:
-        ast.parse(block)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(block)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,8 @@ class Reader(Roles):
         self.tries: list[tuple[ast.AST, Scope, int, bool]] = []
         self.branches: list[tuple[ast.If, object, str]] = []
         self.cut = ""
+        self._minding: dict[ast.AST, bool] = {}
+        self._split: dict[str, list[str]] = {}
 
     def read(self) -> None:
         """Read the script; what stops it is in ``cut``."""
@@ -104,7 +107,9 @@ class Reader(Roles):
             self._local(node.module or "", node.level) if (node.module or "").partition(".")[0] not in FOREIGN else None
         )
         if scope is not None:
-            self.scope.names.update({k: v for k, v in scope.names.items() if not k.startswith("_")})
+            for name, value in scope.names.items():
+                if not name.startswith("_"):
+                    self.scope.names[name] = value
 
     def _local(self, module: str, level: int) -> Scope | None:
         here = Path(self.scope.path)
@@ -206,8 +211,15 @@ class Reader(Roles):
     def minds_ranks(self, function: Function) -> bool:
         """Return whether a function, or its class, speaks of ranks: then it is written to be called on all of them."""
         node = function.owner.node if function.owner is not None else function.node
-        lines = self.texts.get(function.scope.path, "").splitlines()[node.lineno - 1 : node.end_lineno]
-        return bool(RANKED.search("\n".join(lines)))
+        if node not in self._minding:
+            lines = self._lines(function.scope.path)[node.lineno - 1 : node.end_lineno]
+            self._minding[node] = bool(RANKED.search("\n".join(lines)))
+        return self._minding[node]
+
+    def _lines(self, path: str) -> list[str]:
+        if path not in self._split:
+            self._split[path] = self.texts.get(path, "").splitlines()
+        return self._split[path]
 
     def looped(self, loop: Loop) -> None:
         """Keep a loop that some ranks leave before others, where collectives are missed by it."""
@@ -313,7 +325,9 @@ class Parse:
     def _parsed(self, file: Path) -> Module | None:
         try:
             text = file.read_text(errors="replace")
-            tree = ast.parse(text)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(text)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         try:

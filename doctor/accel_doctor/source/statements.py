@@ -187,42 +187,46 @@ class Statements(Expressions):
     def _if(self, node: ast.If) -> None:
         cond = truth(self.value(node.test))
         self.branching(node, cond)
-        entry, local, before = self.ranks, self.local, dict(self.scope.names)
+        entry, local = self.ranks, self.local
         then_ranks, then_names = self._arm(node.test, node.body, cond.true, cond.local)
-        self.scope.names.clear()
-        self.scope.names.update(before)
         self.ranks, self.local = entry, local
         else_ranks, else_names = self._arm(node.test, node.orelse, cond.false, cond.local)
         self.ranks, self.local = then_ranks | else_ranks, local
         if then_ranks and else_ranks:
             self._merge_names(then_names, else_names, cond)
-        elif then_ranks or not else_ranks:
-            self.scope.names.update(then_names)
+        else:
+            for name, value in (then_names if then_ranks or not else_ranks else else_names).items():
+                self.scope.names[name] = value
         self._after(node, cond, then_ranks, else_ranks, entry)
 
     def branching(self, node: ast.If, cond: Cond) -> None:
         """Look at a branch as a whole; the subclass does."""
 
     def _arm(self, test: ast.expr, body: list[ast.stmt], mask: int, local: str) -> tuple[int, dict[str, Value]]:
+        """Read one arm, and return the ranks that go on and what it set; the names are as before."""
         self.ranks &= mask
         self.local = self.local or local
-        if self.ranks and body:
-            self.guards.append(self.guarding(test, mask, local))
-            self.block(body)
-            self.guards.pop()
-        return self.ranks, dict(self.scope.names)
+        if not self.ranks or not body:
+            return self.ranks, {}
+        names_here = self.scope.names
+        outer = names_here.keep()
+        self.guards.append(self.guarding(test, mask, local))
+        self.block(body)
+        self.guards.pop()
+        return self.ranks, names_here.undo(outer)
 
     def _merge_names(self, then: dict[str, Value], other: dict[str, Value], cond: Cond) -> None:
         merged = self.scope.names
-        for name in then.keys() | other.keys():
-            a, b = then.get(name), other.get(name)
-            if a is b and a is not None:
-                continue
+        for name in {**then, **other}:
+            before = merged.get(name)
+            a, b = then.get(name, before), other.get(name, before)
             if a is None or b is None:
                 known = a or b or Value()
                 merged[name] = merge(a or known, b or known, cond) if not cond.ranked else self._one_sided(a, b, cond)
-            else:
+            elif a is not b:
                 merged[name] = merge(a, b, cond)
+            else:
+                merged[name] = a
 
     def _one_sided(self, a: Value | None, b: Value | None, cond: Cond) -> Value:
         return merge(a or constant(None), b or constant(None), cond)
@@ -268,22 +272,18 @@ class Statements(Expressions):
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, loop: Loop) -> None:
         entry, local, depth = self.ranks, self.local, len(self.guards)
-        before = dict(self.scope.names)
+        names_here = self.scope.names
+        outer = names_here.keep()
         self.loops.append(loop)
         self.block(node.body)
         self.loops.pop()
         self.looped(loop)
         del self.guards[depth:]
         self.ranks, self.local = (self.ranks | loop.rejoin) or entry, local
-        for name, held in before.items():
-            now = self.scope.names.get(name)
-            if (
-                now is not None
-                and now is not held
-                and held.kind in ("optimizer", "loader", "model", "scheduler")
-                and not now.kind
-            ):
-                self.scope.names[name] = held
+        for name, now in names_here.undo(outer).items():
+            held = names_here.get(name)
+            lost = held is not None and held.kind in ("optimizer", "loader", "model", "scheduler") and not now.kind
+            names_here[name] = held if held is not None and lost else now
         if node.orelse:
             self.block(node.orelse)
 

@@ -6,6 +6,35 @@ from typing import Any
 from accel_doctor.source.values import Value
 
 
+class Names(dict[str, Value]):
+    """Names and what they hold; what is set while a journal is kept can be undone, and costs what was set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.journal: list[tuple[str, Value | None]] | None = None
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        if self.journal is not None:
+            self.journal.append((name, self.get(name)))
+        super().__setitem__(name, value)
+
+    def keep(self) -> "list[tuple[str, Value | None]] | None":
+        """Begin a journal, and return the one that was kept so far."""
+        outer, self.journal = self.journal, []
+        return outer
+
+    def undo(self, outer: "list[tuple[str, Value | None]] | None") -> dict[str, Value]:
+        """Undo what was set since ``keep``, and return it."""
+        journal, self.journal = self.journal or [], outer
+        changed = {name: self[name] for name, _ in journal if name in self}
+        for name, old in reversed(journal):
+            if old is None:
+                self.pop(name, None)
+            else:
+                super().__setitem__(name, old)
+        return changed
+
+
 class Scope:
     """A module's or a call's names, with the scope around it."""
 
@@ -13,7 +42,7 @@ class Scope:
 
     def __init__(self, path: str, name: str, outer: "Scope | None" = None) -> None:
         self.path, self.name, self.outer = path, name, outer
-        self.names: dict[str, Value] = {}
+        self.names = Names()
         self.returned: list[tuple[Value, int, str]] = []
         self.entry_ranks = 31
         self.call_line = 0

@@ -1,0 +1,46 @@
+from accel_checks.ckp002_partial_checkpoint import CHECK
+from accel_doctor.check import Severity
+from accel_doctor.testing import findings
+from accel_doctor.testing_source import read
+
+SICK = """\
+from accelerate import DeepSpeedPlugin
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+loader = DataLoader(data, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+if accelerator.is_main_process:
+    torch.save(optimizer.state_dict(), 'optimizer.bin')
+"""
+HEALTHY = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+loader = DataLoader(data, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+if accelerator.is_main_process:
+    torch.save(optimizer.state_dict(), 'optimizer.bin')
+"""
+
+
+def test_the_fault_is_found_at_its_line() -> None:
+    (found,) = findings(CHECK, read(SICK))
+    assert found.location is not None
+    assert found.location.line == 13
+    assert found.severity is Severity.WARNING
+    assert found.wanted
+
+
+def test_a_healthy_script_passes() -> None:
+    assert findings(CHECK, read(HEALTHY)) == ()

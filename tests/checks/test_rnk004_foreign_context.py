@@ -1,0 +1,42 @@
+from accel_checks.rnk004_foreign_context import CHECK
+from accel_doctor.check import Severity
+from accel_doctor.testing import findings
+from accel_doctor.testing_source import read
+
+SICK = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+loader = DataLoader(data, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+state = torch.load('checkpoint.pt')
+"""
+HEALTHY = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+loader = DataLoader(data, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+state = torch.load('checkpoint.pt', map_location='cpu')
+rows = torch.load('rows')
+"""
+
+
+def test_the_fault_is_found_at_its_line() -> None:
+    (found,) = findings(CHECK, read(SICK))
+    assert found.location is not None
+    assert found.location.line == 10
+    assert found.severity is Severity.WARNING
+    assert found.wanted
+
+
+def test_a_healthy_script_passes() -> None:
+    assert findings(CHECK, read(HEALTHY)) == ()
