@@ -1,0 +1,90 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from accel_doctor.main import main
+
+SICK = "import torch\nfrom accelerate import Accelerator\n\naccelerator = Accelerator()\nprint('a')\n"
+HANGS = f"{SICK}if accelerator.is_main_process:\n    accelerator.wait_for_everyone()\n"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def report(*words: str) -> tuple[int, dict[str, list[tuple[str, int]]]]:
+    code = main(["lint", *words, "--output", "json:report.json"])
+    checks = json.loads(Path("report.json").read_text())["checks"]
+    found = {
+        c["id"]: [(f["location"]["path"], f["location"]["line"]) for f in c["findings"]]
+        for c in checks
+        if c["findings"]
+    }
+    return code, found
+
+
+def test_a_warning_passes_and_an_error_fails() -> None:
+    Path("warned.py").write_text(SICK)
+    Path("failed.py").write_text(HANGS)
+    assert report("warned.py") == (0, {"LOG001": [("warned.py", 5)]})
+    assert report("warned.py", "--strict")[0] == 1
+    assert report("failed.py") == (1, {"LOG001": [("failed.py", 5)], "HNG002": [("failed.py", 7)]})
+
+
+def test_a_folder_is_read_with_its_notebooks_and_without_what_is_no_users() -> None:
+    Path("a/.venv").mkdir(parents=True)
+    Path("a/train.py").write_text(SICK)
+    Path("a/.venv/x.py").write_text(SICK)
+    cells = [{"cell_type": "code", "source": ["%matplotlib inline\n", "!ls\n", *SICK.splitlines(keepends=True)]}]
+    Path("a/n.ipynb").write_text(json.dumps({"cells": cells}))
+    assert report("a") == (0, {"LOG001": [("a/n.ipynb", 7), ("a/train.py", 5)]})
+
+
+def test_stdin_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text(SICK)
+    with (tmp_path / "in").open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert report("-") == (0, {"LOG001": [("<stdin>", 5)]})
+
+
+def test_an_import_of_a_neighbour_is_followed() -> None:
+    Path("tools.py").write_text("def show(x):\n    print(x)\n\ndef meet(acc):\n    acc.wait_for_everyone()\n")
+    Path("train.py").write_text(
+        "from accelerate import Accelerator\nfrom tools import meet, show\naccelerator = Accelerator()\nshow(1)\n"
+        "if accelerator.is_main_process:\n    meet(accelerator)\n"
+    )
+    assert report("train.py") == (1, {"LOG001": [("tools.py", 2)], "HNG002": [("tools.py", 5)]})
+
+
+def test_diff_prints_a_patch_and_fix_makes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("train.py").write_bytes(SICK.replace("\n", "\r\n").encode())
+    assert main(["lint", "train.py", "--diff"]) == 0
+    assert "+accelerator.print('a')" in capsys.readouterr().out
+    assert b"accelerator.print" not in Path("train.py").read_bytes()
+    assert main(["lint", "train.py", "--fix", "--strict"]) == 0
+    assert Path("train.py").read_bytes() == SICK.replace("print", "accelerator.print").replace("\n", "\r\n").encode()
+
+
+def test_a_line_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("train.py").write_text(HANGS)
+    assert main(["lint", "--explain-line", "train.py:7"]) == 0
+    said = capsys.readouterr().out
+    assert "accelerate.Accelerator.wait_for_everyone: reached by ranks 'main', is for 'all'" in said
+    assert "`accelerator.is_main_process` (train.py:6)" in said
+
+
+@pytest.mark.parametrize("words", [[], ["absent.py"], ["--explain-line", "train.py"]])
+def test_wrong_usage_is_exit_2(words: list[str]) -> None:
+    assert main(["lint", *words]) == 2
+
+
+def test_nothing_of_the_users_is_run_and_torch_is_not_imported() -> None:
+    Path("train.py").write_text(f"{SICK}open('touched', 'w').close()\nraise SystemExit(7)\n")
+    code = "import sys; from accel_doctor.main import main; main(['lint', 'train.py']); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.endswith("False\n")
+    assert not Path("touched").exists()
