@@ -6,7 +6,7 @@ from accel_checks._lint_model import GRD005
 from accel_doctor.check import Check, Finding, Invariant, Judge, ranks_of
 from accel_doctor.evidence import Evidence, Trace
 from accel_doctor.evidence.run import Stepped, Wrapped
-from accel_doctor.traces import Traced, place, traced
+from accel_doctor.traces import Traced, code_of, line_of, place, traced
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
@@ -17,13 +17,14 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     trace = ranks[0].trace
     for wrapped in trace.wrapped:
         if wrapped.thawed_count and wrapped.wrapper == "DistributedDataParallel" and len(ranks) > 1:
-            yield _thawed(ranks, wrapped)
+            yield _thawed(evidence, ranks, wrapped)
     for optimizer in trace.optimizers:
         if _is_stale(trace, optimizer):
             yield _stale(ranks, optimizer)
 
 
-def _thawed(ranks: list[Traced], wrapped: Wrapped) -> Finding:
+def _thawed(evidence: Evidence, ranks: list[Traced], wrapped: Wrapped) -> Finding:
+    code = code_of(evidence, wrapped.site)
     step = wrapped.thawed_at_step or 0
     return Finding(
         message=f"{wrapped.thawed_count} parameters of {wrapped.class_name} were unfrozen after it was wrapped "
@@ -31,7 +32,7 @@ def _thawed(ranks: list[Traced], wrapped: Wrapped) -> Finding:
         seen=f"{wrapped.thawed_count} parameters with gradients that {wrapped.wrapper} does not know",
         wanted="all trainable parameters known when the model is wrapped",
         ranks=ranks_of([t.rank for t in ranks]),
-        location=place(wrapped.thaw_site or wrapped.forward_site),
+        location=place(wrapped.thaw_site) or line_of(wrapped.site, code.thaw_line if code else None),
         values={"parameters": wrapped.thawed_count, "step": step},
         fix="unfreeze before prepare(); between stages, prepare the unwrapped model and a new optimizer again",
     )

@@ -11,5 +11,5 @@ CHECK = Check(
     why="The process group's timeout is half an hour by default, and its error names those who waited.",
     fix="look at the rank that is not where its peers are",
     judges=(Judge(needs=("ranks.trace",), judge=hang_judge("HNG001", "progress on every rank")),),
-    consequence_of=("CKP001", "HNG002", "DAT003", "HNG005", "RNK005", "LCH003"),
+    consequence_of=("CKP001", "HNG002", "DAT003", "HNG005", "RNK001", "RNK005", "HNG003", "LCH003"),
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Ending, Evidence, Rank
+from accel_doctor.hang import explain
 
 ECHOES = (
     "Connection closed by peer",
@@ -25,6 +26,9 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     ending = evidence.ending
     if ending is None:
         raise NotApplicable("nothing was launched")
+    hang = explain(evidence)
+    if hang is not None and hang.id != "HNG001":
+        raise NotApplicable(f"the ranks lost each other: {hang.id} says why")
     dead = sorted((r for r in evidence.world if _died(r)), key=_order)
     echoes = [r for r in dead if _is_echo(r)]
     if ending.signal is not None and len(dead) == len(echoes) and evidence.world:

@@ -1,5 +1,7 @@
 """Literal evidence of a healthy run of a user's own script, and helpers to make it sick in one place."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from accel_doctor.evidence import Ending, Evidence, Rank, Site, StallSeen, Trace
@@ -156,7 +158,7 @@ def healthy_user_run(**changes: object) -> Evidence:
     return msgspec.structs.replace(evidence, **changes)
 
 
-def sick_user_run(both: dict[str, object] | None = None, **second: object) -> Evidence:
+def sick_user_run(both: Mapping[str, object] | None = None, **second: object) -> Evidence:
     """Return the healthy run with fields of both traces replaced, and others of the second rank's alone."""
     first = both or {}
     return healthy_user_run(ranks=(healthy_traced_rank(0, **first), healthy_traced_rank(1, **{**first, **second})))

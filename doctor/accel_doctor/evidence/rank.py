@@ -136,6 +136,9 @@ class ComputeProbe(Record, frozen=True, kw_only=True):
     repeats: int
     arrival_ms: tuple[float, ...] = ()
     """Own time between leaving one collective and entering the next, a step each; waiting is not in it."""
+    queued_ms: tuple[float, ...] = ()
+    """Of each ``arrival_ms``, the time this thread was ready to run and another had its CPU; empty where the kernel
+    does not count it."""
 
 
 class RoundTrip(Record, frozen=True, kw_only=True):

@@ -29,6 +29,8 @@ class SiteCode(Record, frozen=True, kw_only=True):
     """Of a backward: where its loss was divided by a number or a setting last, in the same function."""
     sliced_line: int | None = None
     """Of a gather: where something is cut to a length afterwards, in the same function or class."""
+    thaw_line: int | None = None
+    """Of a prepare: where the file sets ``requires_grad`` to something that may be true, later or in another function."""
     guard_line: int | None = None
     """Of the innermost ``if`` whose condition names a rank, round the site or leaving before it."""
 

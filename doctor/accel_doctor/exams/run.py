@@ -114,7 +114,12 @@ def _ended(rank: Rank, ended: Ended) -> Rank:
         failed = rank.trace.failure if rank.trace else None
         how = "error" if failed else "stopped" if alive or ended.stopped_by else "vanished"
         end = RankEnd(how=how, error=f"{failed.kind}: {failed.message[:300]}" if failed else "")
-    return msgspec.structs.replace(rank, end=end, watch=watch)
+    trace = rank.trace
+    place = ended.places.get(rank.pid)
+    if trace is not None and place is not None and end is not None and end.how == "vanished":
+        at = place if place.site is not None else msgspec.structs.replace(place, site=trace.position.site)
+        trace = msgspec.structs.replace(trace, position=at, steps=place.steps)
+    return msgspec.structs.replace(rank, end=end, watch=watch, trace=trace)
 
 
 def _ending(run: _Run) -> Ending:

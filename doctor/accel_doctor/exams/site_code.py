@@ -59,6 +59,7 @@ class _File:
             exits=tuple(self._exits(loop)) if loop is not None else (),
             divided_line=_division(function, site.line),
             sliced_line=_slice(self._scope(function)),
+            thaw_line=self._thaw(function, site.line),
             guard_line=self._guard(site.line),
         )
 
@@ -105,6 +106,17 @@ class _File:
             if isinstance(parent, ast.If):
                 return parent
             parent = self.parents.get(parent)
+        return None
+
+    def _thaw(self, function: ast.AST | None, line: int) -> int | None:
+        """Return the first assignment of ``requires_grad`` that may unfreeze after ``line``, or in another function."""
+        here = set(ast.walk(function)) if function is not None else set()
+        for node in self.nodes:
+            if not isinstance(node, ast.Assign) or getattr(node.value, "value", None) is False:
+                continue
+            frees = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+            if frees and (node not in here or node.lineno > line):
+                return node.lineno
         return None
 
     def _guard(self, line: int) -> int | None:

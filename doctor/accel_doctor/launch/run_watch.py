@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import psutil
 
-from accel_doctor.evidence import Watch
+from accel_doctor.evidence import Site, Watch
 from accel_doctor.evidence.rank_file import rank_paths
+from accel_doctor.evidence.run import Position
 from accel_doctor.evidence.trace_file import read_trace
 from accel_doctor.launch.job import Job, Signals
 from accel_doctor.launch.watch import process_state
 from accel_doctor.tracer.core import PHASES, RECORD
+from accel_doctor.tracer.sites import relative
 
 LOOK_S = 0.1
 SAMPLE_S = 1.0
@@ -44,6 +46,8 @@ class Ended(NamedTuple):
     exit_code: int | None
     ranks: dict[int, Watch]
     stalled: bool
+    places: dict[int, Position]
+    """Where each rank was last, by its record in memory."""
 
 
 class _Rank:
@@ -58,6 +62,7 @@ class _Rank:
         self._cpu = 0.0
         self.quiet_samples = 0
         self.stopped_since: float | None = None
+        self._data = b""
 
     def look(self, at: float) -> None:
         """Take one look."""
@@ -74,12 +79,27 @@ class _Rank:
             self.quiet_samples = self.quiet_samples + 1 if quiet else 0
             self._cpu = cpu
 
+    def last_place(self, cwd: Path) -> Position | None:
+        """Return where the record in memory says that the rank was last; it outlives a killed rank."""
+        if len(self._data) < RECORD.size:
+            return None
+        _, steps, collectives, phase, since_s = RECORD.unpack_from(self._data)
+        words = self._data[RECORD.size :].rstrip(b"\0").decode(errors="replace").split("\n")
+        if PHASES[phase] != "collective" or len(words) < 5:
+            return Position(phase=PHASES[phase], steps=steps, collectives=collectives, since_s=since_s)
+        op, via, line, function, path = words
+        site = Site(path=relative(path, str(cwd)), line=int(line), function=function)
+        return Position(
+            phase="collective", op=op, via=via, site=site, steps=steps, collectives=collectives, since_s=since_s
+        )
+
     def _read(self) -> tuple[int, int, str]:
         try:
             data = self._record.read_bytes() if self._record else b""
         except OSError:
             data = b""
         if len(data) >= RECORD.size:
+            self._data = data
             progress, steps, _, phase, _ = RECORD.unpack_from(data)
             return progress, steps, PHASES[phase] if phase < len(PHASES) else ""
         return self._read_summary()
@@ -143,7 +163,8 @@ class RunWatch:
             reason = "" if code is not None else self._reason(at)
             if code is not None or reason:
                 seen = {r.pid: r.record(at, stalled=self.stalled) for r in self._ranks.values()}
-                return Ended(reason, code, seen, self.stalled)
+                places = {r.pid: place for r in self._ranks.values() if (place := r.last_place(Path.cwd())) is not None}
+                return Ended(reason, code, seen, self.stalled, places)
             time.sleep(LOOK_S)
 
     def _look(self, at: float) -> None:

@@ -93,7 +93,7 @@ def raw_group() -> Row:
     """Return what torch.distributed and the environment say, where there is no Accelerator."""
     torch = sys.modules["torch"]
     rank = torch.distributed.get_rank()
-    local = int(os.environ.get("LOCAL_RANK", 0))
+    local = int(os.environ.get("LOCAL_RANK", "0"))
     return {
         "world_size": torch.distributed.get_world_size(),
         "rank": rank,

@@ -80,7 +80,7 @@ def _division(loss: Any) -> Row:  # noqa: ANN401
     """Return the plain number that the loss was divided by last, read from its graph."""
     node = getattr(loss, "grad_fn", None)
     kind = node.name() if node is not None else ""
-    if kind not in ("DivBackward0", "MulBackward0"):
+    if node is None or kind not in ("DivBackward0", "MulBackward0"):
         return {}
     other = getattr(node, "_saved_other", None)
     if other is None or getattr(other, "requires_grad", False):

@@ -28,11 +28,17 @@ def install() -> None:
 
 def _watch(module: ModuleType) -> None:
     iterator = module._BaseDataLoaderIter
-    around(module.DataLoader, "__init__", after=lambda t, args, k, r, e: loaders.note_made(args[0]))
+    around(module.DataLoader, "__init__", after=_loader_made)
     around(iterator, "__init__", after=_opened)
     around(iterator, "_reset", after=_reset)
     around(iterator, "_next_index", after=_indexed)
     around(iterator, "__next__", _asked, _came)
+
+
+def _loader_made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
+    del token, kwargs, result
+    if error is None:
+        loaders.note_made(args[0])
 
 
 def _opened(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
@@ -120,8 +126,10 @@ def _came(token: Any, args: object, kwargs: object, result: Any, error: BaseExce
 
 def _note_rows(epoch: Row, batch: Any) -> None:  # noqa: ANN401
     indices = epoch["_queue"].pop(0) if epoch["_queue"] else None
-    known = isinstance(indices, (list, tuple)) and indices and isinstance(indices[0], int)
-    numbers = [epoch["_map"](i) for i in indices] if known and epoch["_map"] else indices if known else []
+    numbers = list(indices) if isinstance(indices, (list, tuple)) and indices and isinstance(indices[0], int) else []
+    known = bool(numbers)
+    if known and epoch["_map"]:
+        numbers = [epoch["_map"](i) for i in numbers]
     kept = epoch.get("_samples")
     contents: list[int] = []
     keep = kept is not None and len(kept["indices"]) < KEPT_ROWS and len(kept["contents"]) < KEPT_ROWS

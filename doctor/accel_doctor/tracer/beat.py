@@ -1,6 +1,7 @@
 """Writes what this rank saw: a summary twice a second, a line at each milestone, and a mapped progress record."""
 
 import json
+import math
 import mmap
 import os
 import socket
@@ -10,7 +11,7 @@ import time
 from typing import Any
 
 from . import sites, stall
-from .core import RECORD, Row, Site, core
+from .core import PLACE_BYTES, RECORD, Row, Site, core
 
 BEAT_S = 0.5
 SUMMARY_BYTES = 64 * 1024
@@ -93,7 +94,7 @@ class Writer:
             return {k: self.plain(v) for k, v in list(value.items()) if not str(k).startswith("_")}
         if isinstance(value, (list, tuple)):
             return [self.plain(v) for v in list(value)]
-        return value
+        return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Beat(threading.Thread):
@@ -133,8 +134,8 @@ def map_progress(path: str) -> str:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(descriptor, 0, RECORD.size)
-            core.memory = mmap.mmap(descriptor, RECORD.size)
+            os.posix_fallocate(descriptor, 0, RECORD.size + PLACE_BYTES)
+            core.memory = mmap.mmap(descriptor, RECORD.size + PLACE_BYTES)
         finally:
             os.close(descriptor)
     except OSError as error:

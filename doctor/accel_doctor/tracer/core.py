@@ -5,8 +5,11 @@ import time
 from typing import Any, NamedTuple
 
 PHASES = ("start", "data", "forward", "backward", "step", "loop", "save", "collective", "end")
+_NUMBERS = {name: number for number, name in enumerate(PHASES)}
 RECORD = struct.Struct("<QQQQd")
 """Progress, optimizer steps, collectives, phase and time: what the supervisor reads from outside."""
+PLACE_BYTES = 216
+"""After it: the operation, through what, line, function and path of the last collective, a line each."""
 
 
 class Site(NamedTuple):
@@ -67,8 +70,14 @@ class Core:
         self.since = time.time()
         if self.memory is not None:
             RECORD.pack_into(
-                self.memory, 0, self.progress, self.steps, self.collectives, PHASES.index(self.phase), self.since
+                self.memory, 0, self.progress, self.steps, self.collectives, _NUMBERS[self.phase], self.since
             )
+
+    def tell_place(self, op: str, via: str, site: Site | None) -> None:
+        """Leave word of a collective where it outlives this process."""
+        if self.memory is not None and site is not None:
+            text = f"{op}\n{via}\n{site.line}\n{site.function}\n{site.path}".encode()[:PLACE_BYTES]
+            self.memory[RECORD.size : RECORD.size + PLACE_BYTES] = text.ljust(PLACE_BYTES, b"\0")
 
     def failed(self, what: str, error: BaseException) -> None:
         """Record that a hook broke, once; the user's call goes on."""

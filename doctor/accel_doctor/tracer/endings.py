@@ -12,7 +12,8 @@ from . import sites
 from .core import Site, core
 
 PEER_GONE = re.compile(
-    r"Connection closed by peer|Connection reset by peer|Broken pipe|Timed out waiting|recv operation|NCCL.*remote error",
+    r"Connection closed by peer|Connection reset by peer|Broken pipe|Timed out waiting|recv operation"
+    r"|NCCL.*remote error",
     re.IGNORECASE,
 )
 LOSSES = ("RuntimeError", "DistBackendError", "DistNetworkError")
@@ -60,9 +61,16 @@ def at_exit(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
     """Write the last summary and how the rank ended."""
     if not core.on:
         return
+    try:
+        _close(writer)
+    except Exception as problem:  # noqa: BLE001 - a tracer hook
+        core.failed("atexit", problem)
+    core.on = False
+
+
+def _close(writer: Any) -> None:  # noqa: ANN401
     core.fields["memory_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     core.phase = "end"
     core.tick()
     writer.summary(force=True)
     writer.line({"end": {**_stop, "at_s": time.time()}})
-    core.on = False

@@ -55,7 +55,6 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
         "wrapper": wrapper,
         "class_name": type(inner).__name__,
         "site": sites.site(),
-        "code": None,
         "parameters": sum(_size(p) for _, p in named),
         "trainable": sum(p.requires_grad for _, p in named),
         "find_unused": bool(getattr(module, "find_unused_parameters", False)),
@@ -66,9 +65,8 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
         "units": _units(module, wrapper),
         "local_bytes": sum(_local_bytes(p) for _, p in named),
         "_fresh": 0,
-        "_frozen_here": _codes(),
+        "_made_in": [frame.f_code for frame in sites.user_frames()[:1]],
     }
-    del row["code"]
     index = len(rows)
     rows.append(row)
     _rows[module] = row
@@ -80,10 +78,6 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
 
 
 _inner: dict[int, Any] = {}
-
-
-def _codes() -> list[Any]:
-    return [frame.f_code for frame in sites.user_frames()]
 
 
 def _forget(index: int, identities: list[int]) -> None:
@@ -235,5 +229,5 @@ def _thawed(parameter: Any) -> None:  # noqa: ANN401
     row = core.rows("wrapped")[found[0]]
     if "thaw_site" not in row:
         frames = sites.user_frames()
-        beside = [f for f in frames if f.f_code in row["_frozen_here"] and f.f_code.co_name != "<module>"]
-        row["thaw_site"] = sites.of((beside or frames or [None])[0])
+        beside = [frame for frame in frames if frame.f_code in row["_made_in"]]
+        row["thaw_site"] = sites.of(next(iter(beside or frames), None))

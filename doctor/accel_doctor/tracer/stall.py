@@ -15,7 +15,7 @@ DEPTH = 40
 def look(cwd: str) -> Row:
     """Return the stack of the training thread and the collectives that have not ended."""
     frame = sys._current_frames().get(core.thread or threading.main_thread().ident or 0)
-    stack = []
+    stack: list[Row] = []
     while frame is not None and len(stack) < DEPTH:
         code = frame.f_code
         stack.append(

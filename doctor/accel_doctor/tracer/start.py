@@ -2,6 +2,8 @@
 
 import os
 import sys
+from functools import partial
+from types import ModuleType
 
 from . import imports
 from .core import core
@@ -37,10 +39,10 @@ def _wait() -> None:
         ("torch.distributed.distributed_c10d", "", "init_process_group"),
         ("torch.optim.optimizer", "Optimizer", "__init__"),
     ):
-        imports.on_import(module, lambda m, o=owner, n=name: _claim_at(m, o, n))
+        imports.on_import(module, partial(_claim_at, owner=owner, name=name))
 
 
-def _claim_at(module: object, owner: str, name: str) -> None:
+def _claim_at(module: ModuleType, owner: str, name: str) -> None:
     holder = getattr(module, owner) if owner else module
     original = vars(holder)[name]
 

@@ -30,9 +30,15 @@ def install() -> None:
 
 
 def _watch_optimizers(module: ModuleType) -> None:
-    around(module.Optimizer, "__init__", after=lambda t, args, k, r, e: _made.__setitem__(args[0], sites.site()))
+    around(module.Optimizer, "__init__", after=_optimizer_made)
     module.register_optimizer_step_pre_hook(_before_step)
     module.register_optimizer_step_post_hook(_after_step)
+
+
+def _optimizer_made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
+    del token, kwargs, result
+    if error is None:
+        _made[args[0]] = sites.site()
 
 
 def _watch_accelerated(module: ModuleType) -> None:
@@ -164,7 +170,7 @@ def _note_rate(optimizer: Any, row: Row) -> None:  # noqa: ANN401
     apart = 1 << max(0, row["steps"].bit_length() - 7)
     if row["steps"] % apart == 0 and len(rates) < 1024:
         rate = optimizer.param_groups[0].get("lr")
-        rates.append(float(rate) if rate is not None else 0.0)
+        rates.append(float(rate) if rate is not None and math.isfinite(rate) else 0.0)
         steps.append(row["steps"])
 
 

@@ -30,10 +30,8 @@ def around(
 
     ``copies`` are modules that took the name over before we came.
     """
-    original = vars(owner).get(name)
-    if isinstance(original, functools.partialmethod):
-        original = getattr(owner, name)
-    if not callable(original) or getattr(original, "_accel_doctor", False):
+    original = _original(owner, name)
+    if original is None:
         return
     label = f"{getattr(owner, '__name__', owner)}.{name}"
 
@@ -62,6 +60,14 @@ def around(
     for module in (sys.modules.get(copy) for copy in copies):
         if module is not None and vars(module).get(name) is original:
             setattr(module, name, watched)
+
+
+def _original(owner: Any, name: str) -> Callable[..., Any] | None:  # noqa: ANN401
+    """Return the function to watch; ``None`` when there is none, or it is watched already."""
+    original = vars(owner).get(name)
+    if isinstance(original, functools.partialmethod):
+        original = getattr(owner, name)
+    return original if callable(original) and not hasattr(original, "_accel_doctor") else None
 
 
 def _tell(after: After, label: str, *seen: Any) -> None:  # noqa: ANN401

@@ -30,6 +30,8 @@ def _start_tracer() -> None:
         spec = importlib.util.spec_from_file_location(
             PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
         )
+        if spec is None or spec.loader is None:
+            return
         package = importlib.util.module_from_spec(spec)
         sys.modules[PACKAGE] = package
         spec.loader.exec_module(package)

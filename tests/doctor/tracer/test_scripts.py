@@ -1,0 +1,242 @@
+# ruff: noqa: E501 - lines of scripts
+"""Scripts on two real ranks: the tracer sees the fault that was planted, and nothing in their healthy twin."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from accel_doctor.catalogue import load_checks
+from accel_doctor.diagnose import Diagnosis, Outcome, diagnose
+from accel_doctor.evidence import Ending, Evidence, StallSeen
+from accel_doctor.evidence.trace_file import read_traced_ranks
+from accel_doctor.exams.site_code import read_code
+from accel_doctor.testing_trace import healthy_user_run
+from ranks import RunRanks
+
+pytestmark = pytest.mark.ranks
+TOPICS = ("LCH", "RNK", "DAT", "LOG", "GRD", "SHD", "CKP", "HNG", "SPD")
+
+BASE = """import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+accelerator = Accelerator()
+torch.manual_seed(0)
+x = torch.randn(96, 4)
+data = TensorDataset(x, x.sum(1, keepdim=True))
+loader = DataLoader(data, batch_size=8, shuffle=True)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for epoch in range(2):
+    for step, (a, b) in enumerate(loader):
+        loss = (model(a) - b).pow(2).mean()
+        accelerator.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+    accelerator.print(f"epoch {epoch}")
+accelerator.wait_for_everyone()
+"""
+
+
+class Case(NamedTuple):
+    """A fault planted into the base script."""
+
+    changes: dict[str, str]
+    ids: frozenset[str]
+    line: str
+    """A text of the line that must be named."""
+    base: str = BASE
+
+
+def case(ids: str, line: str, **changes: str) -> Case:
+    """Return a case; each change is the number of a line and what stands there instead."""
+    return Case({number[1:]: text for number, text in changes.items()}, frozenset(ids.split()), line)
+
+
+CASES = {
+    "loader not prepared": case(
+        "DAT001", "enumerate(loader)", l13="model, optimizer = accelerator.prepare(model, optimizer)"
+    ),
+    "model not prepared": case("GRD002", "prepare(", l13="optimizer, loader = accelerator.prepare(optimizer, loader)"),
+    "unwrapped forward": case("GRD003", "model.module", l16="        loss = (model.module(a) - b).pow(2).mean()"),
+    "plain backward": case("GRD001", "loss.backward", l17="        loss.backward()"),
+    "print on every rank": case("LOG001", "print(epoch)", l20="    print(epoch)"),
+    "bar on every rank": case(
+        "LOG002",
+        "tqdm(loader)",
+        l5="from tqdm.auto import tqdm",
+        l15="    for step, (a, b) in enumerate(tqdm(loader)):",
+    ),
+    "one file for all": case("LOG004", "open(", l20="    open('log.txt', 'a').write('x')"),
+    "one checkpoint for all": case(
+        "CKP003", "torch.save", l20="    torch.save(accelerator.unwrap_model(model).state_dict(), 'm.pt')"
+    ),
+    "wrapped keys": case(
+        "CKP005", "torch.save", l20="    if accelerator.is_main_process: torch.save(model.state_dict(), 'm.pt')"
+    ),
+    "its own path": case(
+        "CKP011",
+        "open(",
+        l5="import os, time",
+        l20="    open(f'run-{time.time_ns()}-{os.getpid()}.txt', 'w').write('x')",
+    ),
+    "clipping in the middle of an accumulation": case(
+        "GRD013",
+        "clip_grad_norm_",
+        l6="accelerator = Accelerator(gradient_accumulation_steps=2)",
+        l17="        with accelerator.accumulate(model):",
+        l18="            accelerator.backward(loss); accelerator.clip_grad_norm_(model.parameters(), 1.0); optimizer.step()",
+        l19="            optimizer.zero_grad()",
+    ),
+    "accumulation never entered": case(
+        "DAT008", "Accelerator(", l6="accelerator = Accelerator(gradient_accumulation_steps=2)"
+    ),
+    "divided twice": case(
+        "DAT008",
+        "loss / 2",
+        l6="accelerator = Accelerator(gradient_accumulation_steps=2)",
+        l17="        with accelerator.accumulate(model):",
+        l18="            loss = loss / 2; accelerator.backward(loss); optimizer.step()",
+        l19="            optimizer.zero_grad()",
+    ),
+    "same noise": case(
+        "DAT013", "noise", l16="        noise = torch.randn_like(a); loss = (model(a + noise) - b).pow(2).mean()"
+    ),
+    "unfrozen after prepare": case(
+        "GRD005",
+        "requires_grad_(True)",
+        l5="",
+        l11="model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)); model[0].requires_grad_(False)",
+        l20="    model.module[0].requires_grad_(True)",
+    ),
+    "step inside of backward": case(
+        "GRD011",
+        "def hook",
+        l5="def hook(parameter): optimizer.step()",
+        l14="for epoch in range(2 if model.module[0].weight.register_post_accumulate_grad_hook(hook) else 0):",
+        l18="        pass",
+    ),
+    "not a number": case("GRD012", "optimizer.step", l16="        loss = (model(a) - b).pow(2).mean() * float('nan')"),
+    "a barrier a step": case(
+        "SPD006",
+        "wait_for_everyone",
+        l9="data = TensorDataset(x.repeat(4, 1), x.sum(1, keepdim=True).repeat(4, 1))",
+        l19="        optimizer.zero_grad(); accelerator.wait_for_everyone()",
+    ),
+    "sharded twice": case(
+        "DAT002",
+        "prepare(",
+        l10="loader = DataLoader(data, batch_size=8, sampler=torch.utils.data.DistributedSampler(data, 2, accelerator.process_index))",
+        l15="    loader.set_epoch(epoch)\n    for step, (a, b) in enumerate(loader):",
+    ),
+    "another split on each rank": case(
+        "DAT014",
+        "DataLoader(",
+        l9="data = torch.utils.data.random_split(TensorDataset(x, x.sum(1, keepdim=True)), [72, 24], torch.Generator().manual_seed(accelerator.process_index))[0]",
+    ),
+    "prepared schedule of the wrong length": case(
+        "DAT006",
+        "schedule.step",
+        l12="optimizer = torch.optim.SGD(model.parameters(), lr=0.05); schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=12)",
+        l13="model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)",
+        l18="        optimizer.step(); schedule.step()",
+    ),
+    "every micro-batch averaged": case(
+        "GRD008",
+        "backward",
+        l18="        if step % 3 == 2: optimizer.step()",
+        l19="        if step % 3 == 2: optimizer.zero_grad()",
+    ),
+    "saved by one rank": case(
+        "CKP001", "save_state", l20="    if accelerator.is_main_process: accelerator.save_state('out')"
+    ),
+}
+
+
+def planted(case: Case) -> str:
+    """Return the base script with the case's lines in place of its own."""
+    lines = case.base.splitlines()
+    for number, text in case.changes.items():
+        lines[int(number) - 1] = text
+    return "\n".join(lines) + "\n"
+
+
+Examine = Callable[[str], Evidence]
+
+
+@pytest.fixture
+def examine(run_ranks: RunRanks, tmp_path: Path) -> Examine:
+    """Return a function that runs a script on two traced ranks and returns the evidence of the run."""
+
+    def run(text: str) -> Evidence:
+        folder = tmp_path / "work"
+        folder.mkdir()
+        (folder / "train.py").write_text(text)
+        variables: Mapping[str, str] = {"SCRIPT": str(folder / "train.py")}
+        ran = run_ranks(work="traced_script:run", environment={0: variables, 1: variables}, limit_s=20)
+        ranks = read_traced_ranks(ran.run_dir)
+        assert all(r.trace for r in ranks), ran.output
+        assert not [r.trace.broken for r in ranks if r.trace and r.trace.broken]
+        return healthy_user_run(
+            ranks=ranks,
+            code=read_code(ranks, folder),
+            stall=StallSeen(stalled=False, limit_s=30.0),
+            ending=Ending(exit_code=max(ran.codes)),
+        )
+
+    return run
+
+
+def faults(evidence: Evidence) -> dict[str, list[int | None]]:
+    """Return the lines that each check of a script's topic names."""
+    diagnosis: Diagnosis = diagnose(evidence, load_checks())
+    bad = [r for r in diagnosis.results if r.outcome is not Outcome.PASSED and r.id.startswith(TOPICS)]
+    assert not [r for r in bad if r.outcome is Outcome.BROKEN], bad
+    fired = [r for r in bad if r.outcome in (Outcome.FAILED, Outcome.WARNED)]
+    return {r.id: [f.location.line if f.location else None for f in r.findings] for r in fired}
+
+
+def test_the_healthy_script_is_silent(examine: Examine) -> None:
+    evidence = examine(BASE)
+    assert faults(evidence) == {}
+    first = evidence.world[0].trace
+    assert first is not None
+    assert first.steps == 12
+    assert first.loaders[0].epochs[0].rows == 48
+    assert first.position.phase == "end"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_planted_fault_is_found_at_its_line(name: str, examine: Examine) -> None:
+    text = planted(CASES[name])
+    wanted = [n for n, line in enumerate(text.splitlines(), 1) if CASES[name].line in line]
+    found = faults(examine(text))
+    assert set(found) == CASES[name].ids, found
+    assert {n for lines in found.values() for n in lines} & set(wanted), (found, wanted)
+
+
+def test_a_rehearsal_ends_on_every_rank_at_the_same_step(run_ranks: RunRanks, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(BASE)
+    variables = {"SCRIPT": str(tmp_path / "train.py"), "ACCEL_DOCTOR_STEPS": "3"}
+    ran = run_ranks(work="traced_script:run", environment={0: variables, 1: variables})
+    traces = [r.trace for r in read_traced_ranks(ran.run_dir)]
+    assert ran.codes == (0, 0)
+    assert [t.stopped_at_step for t in traces if t] == [3, 3]
+
+
+def test_what_a_script_computes_is_the_same_bit_for_bit(run_ranks: RunRanks, tmp_path: Path) -> None:
+    save = "torch.save(accelerator.unwrap_model(model).state_dict(), f'end{accelerator.process_index}.pt')\n"
+    results = []
+    for untraced in ("", "1"):
+        folder = tmp_path / f"work{untraced}"
+        folder.mkdir()
+        (folder / "train.py").write_text(BASE + save)
+        variables = {"SCRIPT": str(folder / "train.py"), "UNTRACED": untraced}
+        ran = run_ranks(work="traced_script:run", environment={0: variables, 1: variables})
+        assert ran.codes == (0, 0), ran.output
+        results.append([(folder / f"end{r}.pt").read_bytes() for r in (0, 1)])
+    assert results[0] == results[1]
