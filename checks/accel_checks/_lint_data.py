@@ -21,7 +21,8 @@ DAT002 = flow_judge(
 DAT003 = flow_judge(
     Says(
         "loader.uneven",
-        "even_batches=False without join_uneven_inputs: ranks may take unequal numbers of steps, and the longer ones hang",
+        "even_batches=False without join_uneven_inputs: ranks may take unequal numbers of steps, and the "
+        "longer ones hang",
         wanted="as many batches on every rank, or accelerator.join_uneven_inputs round the loop",
     )
 )
@@ -37,7 +38,8 @@ DAT006 = flow_judge(
 DAT008 = flow_judge(
     Says(
         "loss.divided_twice",
-        "the loss is divided by {name}, and accelerator.backward() divides by the same number again: gradients are too small",
+        "the loss is divided by {name}, and accelerator.backward() divides by the same number again: gradients "
+        "are too small",
         wanted="one division: accelerator.backward() already divides by gradient_accumulation_steps",
         fix="remove the division",
     ),
@@ -76,7 +78,8 @@ DAT010 = flow_judge(
     ),
     Says(
         "metric.not_prepared",
-        "gather_for_metrics() drops the padding of a prepared loader only, and {name} is not prepared: every rank's copy of "
+        "gather_for_metrics() drops the padding of a prepared loader only, and {name} is not prepared: every "
+        "rank's copy of "
         "each sample is counted",
         wanted="a prepared evaluation loader",
     ),
@@ -98,7 +101,8 @@ DAT011 = flow_judge(
 DAT012 = flow_judge(
     Says(
         "resume.replays",
-        "the run resumes in the middle of an epoch ({name}), but the loop of line {loop_line} reads the loader from its "
+        "the run resumes in the middle of an epoch ({name}), but the loop of line {loop_line} reads the loader "
+        "from its "
         "start: the batches before are trained on again",
         Severity.WARNING,
         wanted="accelerator.skip_first_batches(loader, n), or a stateful loader",
@@ -115,7 +119,8 @@ DAT013 = flow_judge(
 DAT014 = flow_judge(
     Says(
         "split.by_rank",
-        "{name} draws after a seed that differs by rank (line {seed_line}): every rank has another split, so that the parts "
+        "{name} draws after a seed that differs by rank (line {seed_line}): every rank has another split, so "
+        "that the parts "
         "overlap between ranks",
         wanted="a generator with one seed for all ranks",
     ),

@@ -29,7 +29,8 @@ GRD001 = Judge(needs=SOURCE, judge=_plain_backward)
 GRD002 = flow_judge(
     Says(
         "model.unprepared",
-        "{name} (line {made_line}) is trained but not among the prepared objects: its gradients are never averaged, and "
+        "{name} (line {made_line}) is trained but not among the prepared objects: its gradients are never "
+        "averaged, and "
         "the ranks drift apart",
         wanted="the model in accelerator.prepare()",
     ),
@@ -47,32 +48,37 @@ GRD002 = flow_judge(
 GRD003 = flow_judge(
     Says(
         "forward.unwrapped",
-        "the training forward goes through the unwrapped {name}: the wrapper never sees it, and gradients are not averaged",
+        "the training forward goes through the unwrapped {name}: the wrapper never sees it, and gradients are "
+        "not averaged",
         wanted="a forward through the prepared model itself",
     )
 )
 GRD005 = flow_judge(
     Says(
         "parameters.unfrozen_late",
-        "parameters of {name} are unfrozen after it was wrapped: the wrapper does not know them, and their gradients are "
+        "parameters of {name} are unfrozen after it was wrapped: the wrapper does not know them, and their "
+        "gradients are "
         "never averaged",
         wanted="unfreeze first, then prepare() again (after accelerator.free_memory())",
     ),
     Says(
         "parameters.added_late",
-        "{call} changes the parameters of {name} after it was prepared: neither wrapper nor optimizer knows the new ones",
+        "{call} changes the parameters of {name} after it was prepared: neither wrapper nor optimizer knows "
+        "the new ones",
         wanted="every change of the model before prepare()",
     ),
     Says(
         "optimizer.stale",
-        "{name} holds the parameters of an earlier {model}: the one of line {model_line} is prepared, and never stepped",
+        "{name} holds the parameters of an earlier {model}: the one of line {model_line} is prepared, and "
+        "never stepped",
         wanted="an optimizer made from the model that is trained",
     ),
 )
 GRD008 = flow_judge(
     Says(
         "accumulation.syncs_always",
-        "gradients are accumulated by hand (`{guard}`, line {guard_line}), but averaged over the ranks after every micro-batch",
+        "gradients are accumulated by hand (`{guard}`, line {guard_line}), but averaged over the ranks after "
+        "every micro-batch",
         Severity.WARNING,
         wanted="accelerator.accumulate(model), or no_sync() in all micro-batches but the last",
     )
@@ -80,7 +86,8 @@ GRD008 = flow_judge(
 GRD010 = flow_judge(
     Says(
         "precision.unused",
-        "{name} is asked for at line {asked_line} and never given to the Accelerator: training runs in full precision unless "
+        "{name} is asked for at line {asked_line} and never given to the Accelerator: training runs in full "
+        "precision unless "
         "the launch says else",
         Severity.WARNING,
         wanted="Accelerator(mixed_precision=…)",

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from accel_checks._source import SCOPES, SOURCE, Says, call_finding, call_judge, flow_finding, flow_judge, short, why
 from accel_doctor.check import Finding, Judge, Severity
 from accel_doctor.evidence import CallSite, Evidence, Guard
@@ -52,13 +54,16 @@ CKP001 = Judge(needs=SOURCE, judge=_partial_states)
 HANGING = (
     Says(
         "loop.parted",
-        "`{name}` ends the loop of line {loop_line} by {local}: ranks leave it at different steps, and those that go on wait "
+        "`{name}` ends the loop of line {loop_line} by {local}: ranks leave it at different steps, and those "
+        "that go on wait "
         "for ever in the next collective",
-        wanted="a decision that is the same on every rank: reduce the value first, or accelerator.set_trigger()/check_trigger()",
+        wanted="a decision that is the same on every rank: reduce the value first, or "
+        "accelerator.set_trigger()/check_trigger()",
     ),
     Says(
         "forward.some_ranks",
-        "{name} runs the wrapped model on some ranks only (`{guard}`, line {guard_line}): under FSDP and DeepSpeed it hangs, "
+        "{name} runs the wrapped model on some ranks only (`{guard}`, line {guard_line}): under FSDP and "
+        "DeepSpeed it hangs, "
         "under DDP its buffers' broadcast is taken for another",
         wanted="accelerator.unwrap_model(model) there, or the forward on every rank",
     ),
@@ -89,13 +94,7 @@ def _partial_collectives(evidence: Evidence) -> Iterator[Finding]:
     for flow in source.of(*table):
         if (flow.path, flow.line) not in told:
             known = flow.values.get("local") or "the rank"
-            yield flow_finding(
-                type(flow)(**{**_fields(flow), "values": {**flow.values, "local": known}}), table[flow.what]
-            )
-
-
-def _fields(flow: object) -> dict[str, object]:
-    return {name: getattr(flow, name) for name in ("what", "path", "line", "column", "name", "certain")}
+            yield flow_finding(msgspec.structs.replace(flow, values={**flow.values, "local": known}), table[flow.what])
 
 
 def _decisive(guards: tuple[Guard, ...]) -> Guard | None:
@@ -193,7 +192,8 @@ def _wrapped(evidence: Evidence) -> Iterator[Finding]:
         if call.note == "wrapped":
             yield call_finding(
                 call,
-                f"{short(call)} saves the wrapper and not the model: its keys begin with `module.`, or it has no such method",
+                f"{short(call)} saves the wrapper and not the model: its keys begin with `module.`, or it has "
+                f"no such method",
                 Severity.WARNING,
                 "accelerator.unwrap_model(model), or accelerator.get_state_dict(model)",
             )
@@ -215,7 +215,8 @@ def _own_path(evidence: Evidence) -> Iterator[Finding]:
         ):
             yield call_finding(
                 call,
-                f"the path{_target(call)} depends on each rank's own {' and '.join(own)}: one directory a rank where one "
+                f"the path{_target(call)} depends on each rank's own {' and '.join(own)}: one directory a rank "
+                f"where one "
                 "was meant",
                 Severity.WARNING,
                 "a name that the main process chooses and broadcasts",

@@ -1,4 +1,4 @@
-"""Judges over what reading a script showed: a sentence for each kind of observation, and rank sets against contracts."""
+"""Judges over what reading a script showed: a sentence a kind of observation, and rank sets against contracts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple

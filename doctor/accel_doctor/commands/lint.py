@@ -95,18 +95,12 @@ def _explain(where: str) -> int:
 
 
 def _told(call: CallSite) -> str:
-    head = f"{call.path}:{call.line}:{call.column} {call.operation}: reached by ranks {call.ranks!r}, is for {call.contract!r}\n"
+    reach = f"reached by ranks {call.ranks!r}, is for {call.contract!r}"
+    head = f"{call.path}:{call.line}:{call.column} {call.operation}: {reach}\n"
     because = [
         f"  because `{g.text}` ({g.path}:{g.line}) lets {g.ranks!r} through" + (f", by {g.local}" if g.local else "")
         for g in call.guards
     ]
-    facts = [
-        f"  {label} {value}"
-        for label, value in (
-            ("parted by", call.local),
-            ("path varies by", ", ".join(call.varies_by)),
-            ("noted", call.note),
-        )
-        if value
-    ]
+    known = {"parted by": call.local, "path varies by": ", ".join(call.varies_by), "noted": call.note}
+    facts = [f"  {label} {value}" for label, value in known.items() if value]
     return head + "".join(f"{line}\n" for line in (*because, *facts))

@@ -1,1 +1,1 @@
-"""Reads scripts without running them: which ranks can reach each call, and what becomes of models, loaders and losses."""
+"""Reads scripts without running them: which ranks reach each call, and what becomes of models, loaders and losses."""

@@ -55,7 +55,7 @@ class Calls(Statements):
         for argument in node.args:
             found = self.value(argument)
             if isinstance(argument, ast.Starred):
-                args += found.items if found.items else [found.but(kind="", items=None)]
+                args += found.items or [found.but(kind="", items=None)]
             else:
                 args.append(found)
         return args
@@ -276,7 +276,7 @@ class Calls(Statements):
 def _own(values: list[Value]) -> int:
     taint = 0
     for value in values:
-        taint |= value.taint if value.kind not in ("device",) else 0
+        taint |= value.taint if value.kind != "device" else 0
     return taint
 
 

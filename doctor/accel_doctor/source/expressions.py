@@ -37,8 +37,48 @@ from accel_doctor.source.values import (
 )
 
 BUILTINS = frozenset(
-    "print open len int float str bool list tuple dict set range enumerate zip map filter sorted min max sum abs any all "
-    "iter next isinstance hasattr getattr setattr vars exit quit super type round reversed input id hash callable".split()
+    [
+        "print",
+        "open",
+        "len",
+        "int",
+        "float",
+        "str",
+        "bool",
+        "list",
+        "tuple",
+        "dict",
+        "set",
+        "range",
+        "enumerate",
+        "zip",
+        "map",
+        "filter",
+        "sorted",
+        "min",
+        "max",
+        "sum",
+        "abs",
+        "any",
+        "all",
+        "iter",
+        "next",
+        "isinstance",
+        "hasattr",
+        "getattr",
+        "setattr",
+        "vars",
+        "exit",
+        "quit",
+        "super",
+        "type",
+        "round",
+        "reversed",
+        "input",
+        "id",
+        "hash",
+        "callable",
+    ]
 )
 ACCELERATOR_VALUES: dict[str, Value] = {
     "is_main_process": Value(cond=only(MAIN), taint=RANK),
@@ -266,7 +306,7 @@ class Expressions(State):
             return Value(text="loader.dataset", marks=frozenset(("dataset",)))
         return self._method(base, name, node)
 
-    def _of_bar(self, base: Value, name: str, node: ast.AST) -> Value:  # type: ignore[no-redef]  # noqa: F811
+    def _of_bar(self, base: Value, name: str, node: ast.AST) -> Value:  # type: ignore[no-redef]
         if name == "n" and base.text:
             return Value(taint=LOCAL, why="the bar is disabled on the other ranks, and its n stays 0 there")
         return self._method(base, name, node)
@@ -337,8 +377,8 @@ class Expressions(State):
         number = _number(right)
         if number is None:
             return Value(cond=Cond(EVERY, EVERY, "the rank"), taint=RANK)
-        mask = _mask(op, number, zero)
-        return None if mask is None else Value(cond=only(mask), taint=RANK if mask not in (0, EVERY) else 0)
+        ranks = _mask(op, number, zero)
+        return None if ranks is None else Value(cond=only(ranks), taint=RANK if ranks not in (0, EVERY) else 0)
 
     def _world_relation(self, op: ast.cmpop, right: Value) -> Value | None:
         number = _number(right)

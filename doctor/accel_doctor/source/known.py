@@ -47,9 +47,17 @@ NOT_MODELS = (
     "Dataset",
     "GenerationConfig",
 )
-SCHEDULERS = ("get_scheduler", "get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_polynomial_decay_schedule_with_warmup",
-              "get_constant_schedule_with_warmup", "get_constant_schedule", "get_cosine_with_hard_restarts_schedule_with_warmup",
-              "get_wsd_schedule", "get_inverse_sqrt_schedule")  # fmt: skip
+SCHEDULERS = (
+    "get_scheduler",
+    "get_linear_schedule_with_warmup",
+    "get_cosine_schedule_with_warmup",
+    "get_polynomial_decay_schedule_with_warmup",
+    "get_constant_schedule_with_warmup",
+    "get_constant_schedule",
+    "get_cosine_with_hard_restarts_schedule_with_warmup",
+    "get_wsd_schedule",
+    "get_inverse_sqrt_schedule",
+)
 PASSING = (
     "enumerate",
     "tqdm",
@@ -87,12 +95,40 @@ IDS = (
 FILES = ("exists", "isfile", "isdir", "is_file", "is_dir", "lexists")
 SPAWNERS = ("notebook_launcher", "debug_launcher", "spawn", "start_processes")
 QUIETERS = ("setLevel", "basicConfig", "disable", "addHandler", "set_verbosity", "remove", "configure", "add")
+NAMESPACES = ("Namespace", "SimpleNamespace", "EasyDict", "dict", "DotMap", "AttrDict", "Munch")
+IN_PLACE = ("all_reduce", "broadcast", "broadcast_object_list", "all_gather", "all_gather_object")
 CUDA_TOUCH = frozenset(
-    "get_device_name get_device_properties get_device_capability mem_get_info memory_allocated synchronize set_device current_device "
-    "init is_bf16_supported memory_summary max_memory_allocated current_stream Stream Event device_of reset_peak_memory_stats".split()
+    [
+        "get_device_name",
+        "get_device_properties",
+        "get_device_capability",
+        "mem_get_info",
+        "memory_allocated",
+        "synchronize",
+        "set_device",
+        "current_device",
+        "init",
+        "is_bf16_supported",
+        "memory_summary",
+        "max_memory_allocated",
+        "current_stream",
+        "Stream",
+        "Event",
+        "device_of",
+        "reset_peak_memory_stats",
+    ]
 )
-DRAWS = ("random.shuffle", "random.sample", "random.choice", "numpy.random.permutation", "numpy.random.shuffle", "numpy.random.choice",
-         "sklearn.model_selection.train_test_split", "torch.utils.data.random_split", "torch.utils.data.dataset.random_split")  # fmt: skip
+DRAWS = (
+    "random.shuffle",
+    "random.sample",
+    "random.choice",
+    "numpy.random.permutation",
+    "numpy.random.shuffle",
+    "numpy.random.choice",
+    "sklearn.model_selection.train_test_split",
+    "torch.utils.data.random_split",
+    "torch.utils.data.dataset.random_split",
+)
 SEEDS = ("set_seed", "manual_seed", "manual_seed_all", "seed", "seed_everything", "enable_full_determinism")
 
 
@@ -133,24 +169,30 @@ class Known(Calls):
         if last in PASSING and args:
             passed = args[1] if last == "filter" and len(args) > 1 else args[0]
             return passed.but(items=[Value(), self.element(passed)], kind="pairs") if last == "enumerate" else passed
+        found = self._own_answer(name, last, values)
+        return found if found is not None else self._computed(name, last, args, kwargs)
+
+    def _own_answer(self, name: str, last: str, values: list[Value]) -> Value | None:
+        """Return what each rank's own clock, process, disk or dice answer; ``None`` of any other function."""
         if name in CLOCKS or name.startswith("datetime.") or last in ("now", "utcnow", "today"):
             return joined(values).but(taint=CLOCK, why="this rank's clock")
         if name in IDS:
             return Value(taint=PID if "gethost" not in name else RANK, why="this process's own id")
         if last in FILES:
             return self.files(*values)
-        if name.startswith(("random.", "numpy.random.")) and "seeded" not in self.flags:
-            return joined(values).but(
-                taint=RANDOM | joined(values).taint, why="a random number that is not seeded alike"
-            )
-        if name.startswith(("random.", "numpy.random.")):
-            return Value()
+        if not name.startswith(("random.", "numpy.random.")):
+            return None
+        taint = 0 if "seeded" in self.flags else RANDOM | joined(values).taint
+        return Value(taint=taint, why="a random number that is not seeded alike" if taint else "")
+
+    def _computed(self, name: str, last: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        values = [*args, *kwargs.values()]
         kind = "tensor" if any(v.kind in ("tensor", "batch") or v.flow for v in values) else ""
         result = joined(values, kind)
         if not name.startswith(("math.", "builtins.", "numpy.", "torch.")):
             result.marks |= {"opaque"}
         result.divisions = next((v.divisions for v in values if v.divisions), ()) if kind else ()
-        if last in ("Namespace", "SimpleNamespace", "EasyDict", "dict", "DotMap", "AttrDict", "Munch"):
+        if last in NAMESPACES:
             return result.but(kind="namespace" if last != "dict" else "dict", attrs=dict(kwargs))
         if last in ("cat", "stack", "concat", "concatenate") and args and args[0].items:
             return joined(args[0].items, "tensor", text="cat").but(taint=result.taint)
@@ -202,22 +244,12 @@ class Known(Calls):
         raise NotImplementedError
 
     def reduced(self, known: Operation, args: list[Value], node: ast.Call) -> Value:
-        """Return what a collective gives: the same on every rank; what it is given in place is the same from here on."""
-        in_place = known.short in (
-            "all_reduce",
-            "broadcast",
-            "broadcast_object_list",
-            "all_gather",
-            "all_gather_object",
-        )
-        if in_place and args and known.name.startswith("torch.distributed") or known.short == "broadcast_object_list":
-            position = 0
-            if node.args and isinstance(node.args[position], ast.Name):
-                name = node.args[position].id
-                self.bind(
-                    ast.Name(name, ast.Store()),
-                    args[position].but(taint=0, flow=frozenset(), cond=None, why="", items=None),
-                )
+        """Return what a collective gives, the same on every rank; so is from here on what it is given in place."""
+        plain = known.name.startswith("torch.distributed") and known.short in IN_PLACE
+        target = node.args[0] if node.args else None
+        if (plain or known.short == "broadcast_object_list") and args and isinstance(target, ast.Name):
+            same = args[0].but(taint=0, flow=frozenset(), cond=None, why="", items=None)
+            self.bind(ast.Name(target.id, ast.Store()), same)
         return Value("tensor", marks=frozenset(("reduced",)))
 
     def bar(self, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -227,7 +259,7 @@ class Known(Calls):
         passed = args[0] if args else kwargs.get("iterable")
         if passed is None:
             return Value("bar", text=ranked)
-        if passed.kind == "pairs" or passed.kind == "loader":
+        if passed.kind in ("pairs", "loader"):
             return passed
         return passed if passed.kind else Value("bar", text=ranked or passed.text, taint=passed.taint)
 
@@ -241,8 +273,7 @@ class Known(Calls):
         if last in ("DataLoader", "StatefulDataLoader"):
             return self._loader(node, args, kwargs)
         if last.endswith("Sampler") and last[:1].isupper():
-            sampler = self._made("sampler", last, node, args, kwargs)
-            return sampler
+            return self._made("sampler", last, node, args, kwargs)
         if last in ("from_pretrained", "from_config"):
             maker = name.split(".")[-2] if name.count(".") else ""
             if not maker.endswith(NOT_MODELS):
@@ -298,7 +329,7 @@ class Known(Calls):
                 thing.sampler = inner[0] if inner else thing.sampler
         return Value("loader", thing=thing)
 
-    def _call_Accelerator(self, name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value | None:  # noqa: N802
+    def _call_Accelerator(self, name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
         if not name.startswith("accelerate"):
             return None
         thing = self.thing("accelerator", node)
@@ -310,7 +341,7 @@ class Known(Calls):
 
     def _call_PartialState(
         self, name: str, node: ast.Call, _args: list[Value], _kwargs: dict[str, Value]
-    ) -> Value | None:  # noqa: N802
+    ) -> Value | None:
         self.flags.add("accelerate")
         self.event("state", node)
         return Value("state") if name.startswith("accelerate") else None
@@ -324,7 +355,7 @@ class Known(Calls):
 
     def _call_getLogger(
         self, name: str, _node: ast.Call, _args: list[Value], _kwargs: dict[str, Value]
-    ) -> Value | None:  # noqa: N802
+    ) -> Value | None:
         return Value("logger", ref="standard") if name.startswith("logging") else None
 
     def _call_get_rank(self, _name: str, _node: ast.Call, _args: list[Value], _kwargs: dict[str, Value]) -> Value:
@@ -381,8 +412,12 @@ class Known(Calls):
         return joined(args).but(text="range", kind="")
 
     def _call_zip(self, _name: str, _node: ast.Call, args: list[Value], _kwargs: dict[str, Value]) -> Value:
-        return Value("pairs", items=[self.element(a) for a in args], thing=next((a.thing for a in args if a.kind == "loader"), None),
-                     wrapped=next((a.wrapped for a in args if a.kind == "loader"), ""))  # fmt: skip
+        return Value(
+            "pairs",
+            items=[self.element(a) for a in args],
+            thing=next((a.thing for a in args if a.kind == "loader"), None),
+            wrapped=next((a.wrapped for a in args if a.kind == "loader"), ""),
+        )
 
     def _call_next(self, _name: str, _node: ast.Call, args: list[Value], _kwargs: dict[str, Value]) -> Value:
         return self.element(args[0]) if args else Value()
@@ -420,12 +455,12 @@ class Known(Calls):
 
     def _call_DistributedDataParallel(
         self, name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
-    ) -> Value | None:  # noqa: N802
+    ) -> Value | None:
         return self._wrap("ddp", node, args, kwargs)
 
     def _call_FullyShardedDataParallel(
         self, name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
-    ) -> Value | None:  # noqa: N802
+    ) -> Value | None:
         return self._wrap("fsdp", node, args, kwargs)
 
     def _call_fully_shard(self, name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
@@ -436,7 +471,7 @@ class Known(Calls):
 
     def _call_DataParallel(
         self, name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
-    ) -> Value | None:  # noqa: N802
+    ) -> Value | None:
         if name.startswith("torch"):
             self.event("data_parallel", node, args[0] if args else None)
         return self._wrap("dp", node, args, kwargs)

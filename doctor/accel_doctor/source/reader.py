@@ -15,9 +15,49 @@ from accel_doctor.source.syntax import Class, Function, Scope
 from accel_doctor.source.values import Value, constant
 
 FOREIGN = frozenset(
-    "torch accelerate transformers datasets numpy pandas tqdm wandb diffusers peft deepspeed lightning pytorch_lightning "
-    "torchvision torchaudio matplotlib sklearn scipy huggingface_hub tensorboard tensorboardX mlflow omegaconf hydra click "
-    "evaluate trl PIL cv2 einops safetensors yaml rich loguru nltk sentencepiece bitsandbytes timm monai tokenizers jax".split()
+    [
+        "torch",
+        "accelerate",
+        "transformers",
+        "datasets",
+        "numpy",
+        "pandas",
+        "tqdm",
+        "wandb",
+        "diffusers",
+        "peft",
+        "deepspeed",
+        "lightning",
+        "pytorch_lightning",
+        "torchvision",
+        "torchaudio",
+        "matplotlib",
+        "sklearn",
+        "scipy",
+        "huggingface_hub",
+        "tensorboard",
+        "tensorboardX",
+        "mlflow",
+        "omegaconf",
+        "hydra",
+        "click",
+        "evaluate",
+        "trl",
+        "PIL",
+        "cv2",
+        "einops",
+        "safetensors",
+        "yaml",
+        "rich",
+        "loguru",
+        "nltk",
+        "sentencepiece",
+        "bitsandbytes",
+        "timm",
+        "monai",
+        "tokenizers",
+        "jax",
+    ]
 )
 MODULE_LIMIT = 40
 METRIC = re.compile(r"acc|correct|hits?\b|score|f1|bleu|rouge|match|top1|top5|right", re.IGNORECASE)
@@ -112,9 +152,8 @@ class Reader(Roles):
                     self.scope.names[name] = value
 
     def _local(self, module: str, level: int) -> Scope | None:
-        here = Path(self.scope.path)
         base = self.main.file.parent if self.main.file else None
-        if base is None or not module and not level:
+        if base is None or (not module and not level):
             return None
         current = self.parse.folder_of(self.scope.path) or base
         folders = [current.joinpath(*[".."] * (level - 1))] if level else [current, base, base.parent]
@@ -123,7 +162,7 @@ class Reader(Roles):
             found = self.parse.find(folder, parts)
             if found is not None:
                 return self._read_local(found)
-        return None if here else None
+        return None
 
     def _read_local(self, file: Path) -> Scope | None:
         known = self.modules.get(str(file))
@@ -165,8 +204,6 @@ class Reader(Roles):
             if instance is None:
                 self.scopes = [self.modules[str(self.main.file or self.main.path)]]
                 instance = self._made_blank(made)
-                if function.calls:
-                    continue
             self._root(function, instance, EVERY, checked=True)
 
     def _made_blank(self, made: Class) -> Value:
@@ -224,7 +261,7 @@ class Reader(Roles):
     def looped(self, loop: Loop) -> None:
         """Keep a loop that some ranks leave before others, where collectives are missed by it."""
         for leave in loop.exits:
-            since = leave.count if leave.how == "continue" else loop.started_at
+            since = leave.seen if leave.how == "continue" else loop.started_at
             if self.collectives > since and leave.guard is not None:
                 self.partings.append((loop, self.order))
                 break

@@ -6,25 +6,93 @@ from typing import Any
 from accel_doctor.contracts import Contract, Kind, Operation, operation
 from accel_doctor.source import names
 from accel_doctor.source.known import SPAWNERS, Known
-from accel_doctor.source.ranks import EVERY, Cond, only
+from accel_doctor.source.ranks import EVERY, LAST, LOCAL_MAIN, MAIN, Cond, only
 from accel_doctor.source.syntax import dotted, short
 from accel_doctor.source.values import LOCAL, MISSING, RANK, SHAPE, Forward, Thing, Value, joined, truth
 
 PARAMETERS = frozenset(("parameters", "named_parameters", "trainable_parameters"))
 QUIET_METHODS = frozenset(
-    "train eval state_dict load_state_dict to cuda cpu float half bfloat16 double apply modules named_modules children "
-    "named_children buffers named_buffers zero_grad enable_input_require_grads gradient_checkpointing_enable "
-    "disable_gradient_checkpointing get_input_embeddings get_output_embeddings resize_token_embeddings tie_weights "
-    "register_forward_hook register_full_backward_hook set_attn_processor enable_xformers_memory_efficient_attention "
-    "save_pretrained push_to_hub print_trainable_parameters num_parameters add_adapter set_adapter no_sync "
-    "register_comm_hook get_submodule register_buffer add_module items keys values get append extend merge_and_unload".split()
+    [
+        "train",
+        "eval",
+        "state_dict",
+        "load_state_dict",
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "half",
+        "bfloat16",
+        "double",
+        "apply",
+        "modules",
+        "named_modules",
+        "children",
+        "named_children",
+        "buffers",
+        "named_buffers",
+        "zero_grad",
+        "enable_input_require_grads",
+        "gradient_checkpointing_enable",
+        "disable_gradient_checkpointing",
+        "get_input_embeddings",
+        "get_output_embeddings",
+        "resize_token_embeddings",
+        "tie_weights",
+        "register_forward_hook",
+        "register_full_backward_hook",
+        "set_attn_processor",
+        "enable_xformers_memory_efficient_attention",
+        "save_pretrained",
+        "push_to_hub",
+        "print_trainable_parameters",
+        "num_parameters",
+        "add_adapter",
+        "set_adapter",
+        "no_sync",
+        "register_comm_hook",
+        "get_submodule",
+        "register_buffer",
+        "add_module",
+        "items",
+        "keys",
+        "values",
+        "get",
+        "append",
+        "extend",
+        "merge_and_unload",
+    ]
 )
 WRITES = frozenset((Kind.WRITE, Kind.SAVE, Kind.DELETE, Kind.FOLDER))
-PATH_AT = {"torch.save": 1, "torchvision.utils.save_image": 1, "shutil.copy": 1, "shutil.copy2": 1, "shutil.copyfile": 1,
-           "shutil.copytree": 1, "shutil.move": 1, "safetensors.torch.save_file": 1, "safetensors.torch.save_model": 1,
-           "joblib.dump": 1, "torchaudio.save": 0}  # fmt: skip
+PATH_AT = {
+    "torch.save": 1,
+    "torchvision.utils.save_image": 1,
+    "shutil.copy": 1,
+    "shutil.copy2": 1,
+    "shutil.copyfile": 1,
+    "shutil.copytree": 1,
+    "shutil.move": 1,
+    "safetensors.torch.save_file": 1,
+    "safetensors.torch.save_model": 1,
+    "joblib.dump": 1,
+    "torchaudio.save": 0,
+}
 PATH_WORDS = ("f", "path", "file", "filename", "fname", "save_directory", "dst", "path_or_buf", "fp")
 ON_PATH = frozenset(("write_text", "write_bytes", "mkdir", "unlink", "rmdir"))
+PREPARES = ("prepare", "prepare_model", "prepare_data_loader", "prepare_optimizer", "prepare_scheduler")
+GATHERS = ("gather", "gather_for_metrics", "reduce", "pad_across_processes")
+NOTED = frozenset(
+    ["load_state", "save_state", "free_memory", "clear", "clip_grad_norm_", "set_trigger", "register_for_checkpointing"]
+)
+GUARDING = {"on_main_process": MAIN, "on_local_main_process": LOCAL_MAIN, "on_last_process": LAST}
+ANSWERS = {
+    "split_between_processes": Value("context", ref="split", taint=LOCAL | RANK, why="this rank's own share"),
+    "check_trigger": Value(),
+    "get_state_dict": Value("state_dict", text="gathered"),
+    "print": Value(),
+    "log": Value(),
+    "wait_for_everyone": Value(),
+}
 QUIETING = ("init_distributed_mode", "setup_for_distributed", "init_distributed_device_and_print")
 """The field's own set-up functions, which replace print on all ranks but the first."""
 NAMED_CALLS = ("get_rank", "get_local_rank", "get_world_size", "get_global_rank", "get_process_index")
@@ -63,7 +131,7 @@ class Roles(Known):
     def _other(self, owner: Value, last: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
         values = [owner, *args, *kwargs.values()]
         self.escape([*args, *kwargs.values()])
-        if last in ("backward",):
+        if last == "backward":
             return self.backward(owner, node, plain=True)
         if last in ("append", "extend", "add", "update", "add_batch") and owner.kind in ("tuple", ""):
             owner.taint |= joined(args).taint & ~RANK
@@ -107,51 +175,43 @@ class Roles(Known):
     def _on_accelerator(
         self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
     ) -> Value | None:
-        values = [*args, *kwargs.values()]
-        if last in ("prepare", "prepare_model", "prepare_data_loader", "prepare_optimizer", "prepare_scheduler"):
+        if last in PREPARES:
             return self.prepare(last, owner, node, args, kwargs)
         if last == "backward" and args:
             return self.backward(args[0], node, plain=False)
-        if last in ("unwrap_model", "extract_model_from_parallel") and args:
-            return args[0].but(wrapped="", text="unwrapped")
-        if last in ("gather", "gather_for_metrics", "reduce", "pad_across_processes"):
+        if last in GATHERS:
             self.event(last, node, args[0] if args else None, kwargs=kwargs)
             return self._gathered(last, args, kwargs)
         if last in ("accumulate", "no_sync"):
             self.event(last, node, joined(args), things=[a.thing for a in args if a.thing])
             return Value("context", ref=last)
-        if last == "split_between_processes":
-            return Value("context", ref="split", taint=LOCAL | RANK, why="this rank's own share")
-        if last in ("skip_first_batches",) and args:
-            self.flags.add("skips")
-            return args[0]
-        if last in ("on_main_process", "on_local_main_process", "on_last_process") and args and args[0].kind == "func":
-            args[0].func.ranks &= {"on_main_process": 1, "on_local_main_process": 3}.get(last, 4)
-            return args[0]
-        if last in (
-            "load_state",
-            "save_state",
-            "free_memory",
-            "clear",
-            "clip_grad_norm_",
-            "set_trigger",
-            "register_for_checkpointing",
-        ):
-            self.event(last, node, args[0] if args else None)
-            if last in ("free_memory", "clear"):
-                for thing in self.things:
-                    thing.frozen_when_wrapped = None
-            return Value("tensor") if last == "clip_grad_norm_" else Value()
+        if last in NOTED:
+            return self._noted(last, node, args)
+        if last in ANSWERS:
+            return ANSWERS[last]
+        return self._passed_on(last, args, kwargs)
+
+    def _noted(self, last: str, node: ast.Call, args: list[Value]) -> Value:
+        self.event(last, node, args[0] if args else None)
+        if last in ("free_memory", "clear"):
+            for thing in self.things:
+                thing.frozen_when_wrapped = None
+        return Value("tensor") if last == "clip_grad_norm_" else Value()
+
+    def _passed_on(self, last: str, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """Return what methods give that take something and return it, guarded, unwrapped or shortened."""
+        first = args[0] if args else Value()
+        if last in ("unwrap_model", "extract_model_from_parallel"):
+            return first.but(wrapped="", text="unwrapped")
+        if last == "skip_first_batches":
+            return first
+        if last in GUARDING and first.kind == "func":
+            first.func.ranks &= GUARDING[last]
+            return first
         if last in ("register_save_state_pre_hook", "register_load_state_pre_hook"):
             self.state_hooks += [a for a in args if a.kind == "func"]
             return Value()
-        if last in ("check_trigger",):
-            return Value()
-        if last == "get_state_dict":
-            return Value("state_dict", text="gathered")
-        if last in ("print", "log", "wait_for_everyone"):
-            return Value()
-        return joined(values) if last == "autocast" else None
+        return joined([*args, *kwargs.values()]) if last == "autocast" else None
 
     def _on_state(
         self, last: str, owner: Value, node: ast.Call, args: list[Value], kwargs: dict[str, Value]
@@ -340,7 +400,7 @@ class Roles(Known):
             self.flags.add("quiet_print")
         if target.attr in ("stdout", "stderr") and base.ref == "sys" and (self.ranks != EVERY or value.taint & RANK):
             self.flags.add("quiet_print")
-        if target.attr in ("gradient_accumulation_steps",) and base.kind == "accelerator" and base.thing is not None:
+        if target.attr == "gradient_accumulation_steps" and base.kind == "accelerator" and base.thing is not None:
             base.thing.kwargs["gradient_accumulation_steps"] = value
 
     def setting_item(self, base: Value, index: Value, value: Value, node: ast.AST) -> None:

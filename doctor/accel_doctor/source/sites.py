@@ -85,7 +85,7 @@ def _site(reader: Reader, visits: list[Visit], balance: Balance) -> CallSite:
         partial = [v for v in visits if v.ranks != EVERY and not balance.holds(v)]
         local = [v for v in visits if v.local]
         visit = min(partial, key=lambda v: v.ranks.bit_count()) if partial else (local or visits)[0]
-        return _made(reader, visit, visit.ranks if partial else EVERY, note=_grouped(visit))
+        return _made(visit, visit.ranks if partial else EVERY, note=_grouped(visit))
     visit = max(visits, key=lambda v: (v.ranks.bit_count(), not v.local))
     ranks, note = visit.ranks, ""
     if visit.operation.kind is Kind.BAR:
@@ -100,10 +100,10 @@ def _site(reader: Reader, visits: list[Visit], balance: Balance) -> CallSite:
         note = "mapped" if "map_location" in visit.details["kwargs"] or len(visit.details["args"]) > 1 else ""
     elif visit.operation.kind in (Kind.DOWNLOAD, Kind.FOLDER):
         note = _first(visit)
-    return _made(reader, visit, ranks, note)
+    return _made(visit, ranks, note)
 
 
-def _made(reader: Reader, visit: Visit, ranks: int, note: str) -> CallSite:
+def _made(visit: Visit, ranks: int, note: str) -> CallSite:
     node = visit.node
     path = visit.details.get("path")
     return CallSite(

@@ -34,7 +34,7 @@ class Exit(NamedTuple):
     guard: Guarding | None
     node: ast.AST
     how: str
-    count: int
+    seen: int
     """Collectives seen in the file before it."""
 
 

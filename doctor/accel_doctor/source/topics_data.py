@@ -26,7 +26,7 @@ RANK_AWARE = re.compile(r"rank|process_index|num_processes|world_size|get_worker
 
 
 def line_in(scopes: tuple[Scope, ...], scope: Scope, own: int) -> int:
-    """Return the line of a scope from which something deeper was reached; the own line where it happened right there."""
+    """Return the line of a scope from which something deeper was reached; where it happened right there, its own."""
     for index, inner in enumerate(scopes):
         if inner is scope:
             return scopes[index + 1].call_line if index + 1 < len(scopes) else own
@@ -39,8 +39,8 @@ def loaders(notes: Notes) -> Iterator[Flow]:
         loop = notes.training_loop(event)
         if loop is None or loop.thing is None or loop.source is None or loop.source.wrapped:
             continue
-        if _unsharded(notes, loop.thing, loop) and (
-            notes.accelerated or any(f.via == "wrapper" for f in event.value.flow if event.value)
+        if _unsharded(notes, loop.thing) and (
+            notes.accelerated or any(f.via == "wrapper" for f in (event.value.flow if event.value else ()))
         ):
             yield _unsharded_flow(notes, loop.thing, loop)
     for event in notes.of("shard"):
@@ -63,7 +63,7 @@ def _own_sampler(thing: Thing) -> bool:
     return thing.sampler is not None and thing.sampler.kind in ("DistributedSampler", "DistributedLengthGroupedSampler")
 
 
-def _unsharded(notes: Notes, thing: Thing, loop: Loop) -> bool:
+def _unsharded(notes: Notes, thing: Thing) -> bool:
     if thing.node is None:
         return any(t.copy_of is thing and t.prepared for t in notes.reader.things)
     if thing.sampler is not None or thing.kind in ("rank_aware", "streaming"):
@@ -130,7 +130,7 @@ def _scheduler(notes: Notes, thing: Thing, event: Event) -> Iterator[Flow]:
     if thing.kind in UNTOUCHED or (thing.args and thing.args[0].const in ("constant", "constant_with_warmup")):
         return
     line = line_in(thing.scopes, event.scopes[-1], thing.line)
-    total, text = _total(notes, thing)
+    total, text = _total(thing)
     if line == thing.line and isinstance(thing.node, ast.Call):
         line = next((k.value.lineno for k in thing.node.keywords if k.arg in TOTALS), line)
     steps = [e for e in notes.of("scheduler.step") if e.value is not None and e.value.thing is thing]
@@ -146,7 +146,7 @@ def _scheduler(notes: Notes, thing: Thing, event: Event) -> Iterator[Flow]:
         )
 
 
-def _total(notes: Notes, thing: Thing) -> tuple[Value | None, str]:
+def _total(thing: Thing) -> tuple[Value | None, str]:
     node = thing.node
     keywords = {k.arg: k.value for k in node.keywords} if isinstance(node, ast.Call) else {}
     for name in TOTALS:

@@ -22,11 +22,11 @@ def backwards(notes: Notes) -> Iterator[Flow]:
             continue
         wrapped = [f for f in value.flow if f.via == "wrapper" and f.thing.prepared is not None]
         if event.extra["plain"] and notes.accelerated and not any(f.thing.wrapped_by for f in value.flow):
-            yield from _plain(notes, event, bool(wrapped))
+            yield from _plain(notes, event, wrapped=bool(wrapped))
         yield from _bypassed(notes, event, value.flow)
 
 
-def _plain(notes: Notes, event: Event, wrapped: bool) -> Iterator[Flow]:
+def _plain(notes: Notes, event: Event, *, wrapped: bool) -> Iterator[Flow]:
     owned = any(t is not None and t.role == "model" for e in notes.of("prepare") for t in e.extra["things"])
     known = [f for f in event.value.flow if f.thing.node is not None] if event.value else []
     if not (wrapped or "accumulate" in event.contexts or (owned and not known)):
@@ -243,15 +243,14 @@ def precision(notes: Notes) -> Iterator[Flow]:
 
 
 def _asked(notes: Notes, name: str) -> int:
+    """Return the line of an argument or field of that name, or 0."""
+    flags = (f"--{name}", f"--{name.replace('_', '-')}")
     for node in ast.walk(notes.reader.main.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
-            if any(
-                isinstance(a, ast.Constant) and a.value in (f"--{name}", f"--{name.replace('_', '-')}")
-                for a in node.args
-            ):
-                return node.lineno
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             return node.lineno
+        added = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"
+        if added and any(isinstance(a, ast.Constant) and a.value in flags for a in getattr(node, "args", ())):
+            return int(getattr(node, "lineno", 0))
     return 0
 
 

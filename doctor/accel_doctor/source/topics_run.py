@@ -26,7 +26,7 @@ def devices(notes: Notes) -> Iterator[Flow]:
     made = min((e.order for e in notes.of("accelerator", "state")), default=0)
     parents = "spawns" in notes.reader.flags
     for event in notes.of("device", "cuda_call", "cuda"):
-        if event.ranks != EVERY or (parents and not event.child) or event.value is None and event.what != "cuda_call":
+        if event.ranks != EVERY or (parents and not event.child) or (event.value is None and event.what != "cuda_call"):
             continue
         yield from _device(notes, event, made, set_late=set_late)
 
@@ -43,10 +43,8 @@ def _device(notes: Notes, event: Event, made: int, *, set_late: bool) -> Iterato
         return
     if value is not None and value.text == "rank:global" and "named" not in value.marks and not value.marks & {"local"}:
         yield at("device.global_rank", event.node, event.path, short(event.node, 60))
-    elif (
-        isinstance(const, str)
-        and re.fullmatch(r"cuda:\d+", const)
-        or (event.what == "cuda_call" and isinstance(const, int))
+    elif (isinstance(const, str) and re.fullmatch(r"cuda:\d+", const)) or (
+        event.what == "cuda_call" and isinstance(const, int)
     ):
         line = value.line if value is not None and value.line else getattr(event.node, "lineno", 0)
         yield Flow(
