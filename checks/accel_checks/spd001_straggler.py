@@ -25,7 +25,8 @@ class Pace(NamedTuple):
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Compare each rank's own time with the median of its peers."""
-    paces = [_pace(r, r.compute) for r in evidence.world if r.compute]
+    own_ms = _without_queues if _share_cpus(evidence) else _own_ms
+    paces = [_pace(r, r.compute, own_ms(r.compute)) for r in evidence.world if r.compute]
     if len(paces) < 2:
         raise NotApplicable("one rank has no peers to be slower than")
     on_cpu = any(r.compute.device.startswith("cpu") for r in evidence.world if r.compute)
@@ -35,8 +36,22 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             yield _finding(pace, peers_ms, severity)
 
 
-def _pace(rank: Rank, compute: ComputeProbe) -> Pace:
-    own_ms = compute.arrival_ms or (compute.median_ms,)
+def _share_cpus(evidence: Evidence) -> bool:
+    """Return whether all ranks take their turns on one set of CPUs: whom others keep waiting there is chance."""
+    return len({(r.host, r.cpus) for r in evidence.world}) == 1
+
+
+def _own_ms(compute: ComputeProbe) -> tuple[float, ...]:
+    return compute.arrival_ms or (compute.median_ms,)
+
+
+def _without_queues(compute: ComputeProbe) -> tuple[float, ...]:
+    if len(compute.queued_ms) != len(compute.arrival_ms):
+        return _own_ms(compute)
+    return tuple(a - q for a, q in zip(compute.arrival_ms, compute.queued_ms, strict=True)) or _own_ms(compute)
+
+
+def _pace(rank: Rank, compute: ComputeProbe, own_ms: tuple[float, ...]) -> Pace:
     return Pace(rank, typical_ms=median(own_ms), best_ms=min(compute.best_ms, *own_ms))
 
 

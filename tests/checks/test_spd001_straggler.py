@@ -44,6 +44,15 @@ def test_a_cpu_that_is_never_free_is_at_most_a_warning() -> None:
     assert finding.values["best_ms"] == 80.0
 
 
+def test_turns_that_other_tasks_took_on_shared_cpus_are_nobodys_pace() -> None:
+    queued = replace(own(90.0, 80.0, device="cpu:0", best_ms=85.0), queued_ms=(79.0, 69.0))
+    evidence = pacing(own(10.0, device="cpu:0"), queued)
+    assert findings(CHECK, evidence) == ()
+    bound = tuple(replace(r, cpus=(n,)) for n, r in enumerate(evidence.world))
+    (finding,) = findings(CHECK, replace(evidence, ranks=bound))
+    assert finding.ranks == (1,)
+
+
 def test_one_rank_is_not_slower_than_anybody() -> None:
     assert outcome(CHECK, pacing(own(10.0))).outcome.value == "skipped"
 

@@ -42,6 +42,8 @@ def test_a_healthy_world_is_seen_whole_and_no_check_speaks(run_ranks: RunRanks) 
         assert rank.versions.keys() >= {"python", "torch", "accelerate"}
         assert rank.cpus == tuple(sorted(os.sched_getaffinity(0)))
         assert rank.threads == 1
+        assert rank.compute
+        assert len(rank.compute.queued_ms) == len(rank.compute.arrival_ms)
     said = [f"{r.id}: {f.message}" for r in diagnose(ran.evidence, load_checks()).results for f in r.findings]
     assert said == []
 
