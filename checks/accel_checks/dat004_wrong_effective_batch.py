@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._dat004_run import judge_run
 from accel_doctor.batch import EffectiveBatch, effective_batch
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable
 from accel_doctor.evidence import Asked, Evidence, Rank
@@ -62,6 +63,6 @@ CHECK = Check(
     title="Per-rank batch x data-parallel ranks x accumulation is not what was expected",
     why="Learning rate, warm-up and steps an epoch are chosen for one effective batch; another trains another model.",
     fix="change the batch size a rank, the number of processes or gradient_accumulation_steps until the product fits",
-    judges=(Judge(needs=("ranks.data",), judge=judge),),
+    judges=(Judge(needs=("ranks.data",), judge=judge), Judge(needs=("ranks.trace",), judge=judge_run)),
     consequence_of=("LCH003", "LCH002", "SHD006", "RNK001", "RNK005", "DAT003"),
 )

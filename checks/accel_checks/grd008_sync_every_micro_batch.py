@@ -31,6 +31,8 @@ def _syncs_each(trace: Trace, optimizer: Stepped) -> bool:
 
 def _finding(ranks: list[Traced], optimizer: Stepped) -> Finding:
     backward = max(ranks[0].trace.backwards, key=lambda b: b.wrapped, default=None)
+    made = accelerator(ranks[0].trace)
+    entered = made.accumulate_site if made is not None and made.accumulate_calls else None
     return Finding(
         message=f"gradients are averaged {optimizer.syncs} times for {optimizer.steps} optimizer steps: each of "
         f"{optimizer.backwards / optimizer.steps:.0f} micro-batches pays for communication that the last alone needs",
@@ -38,7 +40,7 @@ def _finding(ranks: list[Traced], optimizer: Stepped) -> Finding:
         seen=f"{optimizer.syncs} gradient averagings, {optimizer.steps} steps",
         wanted=f"{optimizer.steps} gradient averagings",
         ranks=ranks_of([t.rank for t in ranks]),
-        location=place(backward.site if backward else None),
+        location=place(entered or (backward.site if backward else None)),
         values={"syncs": optimizer.syncs, "steps": optimizer.steps, "backwards": optimizer.backwards},
     )
 

@@ -30,6 +30,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if hang is not None and hang.id != "HNG001":
         raise NotApplicable(f"the ranks lost each other: {hang.id} says why")
     dead = sorted((r for r in evidence.world if _died(r)), key=_order)
+    if evidence.cut == "disk":
+        dead = [r for r in dead if r.end and r.end.how != "vanished"]
     echoes = [r for r in dead if _is_echo(r)]
     if ending.signal is not None and len(dead) == len(echoes) and evidence.world:
         yield _lost_launcher(evidence, ending, echoes)
@@ -39,6 +41,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     elif missing := _missing(evidence):
         if ending.stopped_by == "interrupt":
             raise NotApplicable(f"the exam was interrupted before {missing} of its ranks had come")
+        if evidence.cut == "disk":
+            raise NotApplicable(f"the run directory is full: {missing} of its ranks could not say that they came")
         yield _absence(evidence, ending, missing)
     elif not ending.stopped_by and ending.exit_code and not _told(evidence):
         yield _lost_launcher(evidence, ending, [])

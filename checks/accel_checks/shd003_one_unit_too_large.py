@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks import _wrapping as wrapping
+from accel_checks._sharded_run import one_unit
 from accel_checks._wrapping import CLASSES, POLICY, SIZE
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Threshold
 from accel_doctor.evidence import Evidence, Launch, Unit, WrapPlan
@@ -62,7 +63,7 @@ CHECK = Check(
     why="A rank gathers a unit whole before it computes with it. A size policy above the size of the layers, a class "
     "at the wrong level, or a policy without a class leaves most of the model in one unit, and nothing is said.",
     fix=f"set {CLASSES} to the class of the model's repeated layer",
-    judges=(Judge(needs=("launch", "plan"), judge=judge),),
+    judges=(Judge(needs=("launch", "plan"), judge=judge), Judge(needs=("ranks.trace",), judge=one_unit)),
     consequence_of=("SHD002",),
     thresholds=(SHARE, WEIGHT),
 )

@@ -1,7 +1,8 @@
 """SHD005: the optimizer was made from parameters before they were sharded."""
 
+from accel_checks._sharded_run import made_before
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant
+from accel_doctor.check import Check, Invariant, Judge
 
 SEEN = flow_judge(
     Says(
@@ -18,5 +19,5 @@ CHECK = Check(
     title="The optimizer was made from parameters before they were sharded",
     why="Sharding replaces the parameters; an optimizer made before holds the old ones, and steps on nothing.",
     fix="wrap the model first, then make the optimizer (accelerate with FSDP 2 remaps it by itself)",
-    judges=(SEEN,),
+    judges=(SEEN, Judge(needs=("ranks.trace",), judge=made_before)),
 )

@@ -55,6 +55,7 @@ def _note(loss: Any, through: str) -> Any:  # noqa: ANN401
     fresh = [w for w in core.rows("wrapped") if w.get("_fresh")]
     for wrapped in fresh:
         wrapped["_fresh"] = 0
+        wrapped["_syncs"] = wrapped.get("_syncs", 0) + wrapped.get("_armed", False)
         wrapped["_backs"] = wrapped.get("_backs", 0) + 1
         wrapped["_since_step"] = wrapped.get("_since_step", 0) + 1
     if row is not None:

@@ -131,7 +131,8 @@ def _begin_forward(args: tuple[Any, ...], kwargs: Row) -> Any:  # noqa: ANN401
     if row is not None and torch.is_grad_enabled():
         row["forwards"] += 1
         row["_fresh"] += 1
-        row["synced_forwards"] += bool(getattr(args[0], "require_backward_grad_sync", True))
+        row["_armed"] = bool(getattr(args[0], "require_backward_grad_sync", True))
+        row["synced_forwards"] += row["_armed"]
         row["forward_site"] = sites.site()
         if core.steps < 64 or row["forwards"] % 64 == 0:
             _note_draws(torch, row["forward_site"])

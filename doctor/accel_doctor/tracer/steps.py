@@ -38,7 +38,7 @@ def _watch_optimizers(module: ModuleType) -> None:
 def _optimizer_made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
     del token, kwargs, result
     if error is None:
-        _made[args[0]] = sites.site()
+        _made[args[0]] = (sites.site(), core.batches, core.backwards)
 
 
 def _watch_accelerated(module: ModuleType) -> None:
@@ -75,10 +75,10 @@ def _note_step(optimizer: Any) -> None:  # noqa: ANN401
         rows = core.rows("optimizers")
         if len(rows) >= MOST:
             return
-        row = _rows[optimizer] = {
-            "class_name": type(optimizer).__name__, "made_site": _made.get(optimizer), "steps": 0,
-            "_batches": core.batches, "_backwards": core.backwards,
-        }  # fmt: skip
+        site, batches, count = _made.get(optimizer, (None, core.batches, core.backwards))
+        row = {"class_name": type(optimizer).__name__, "made_site": site, "steps": 0}
+        _rows[optimizer] = row
+        row.update(_batches=batches, _backwards=count)
         rows.append(row)
     row["steps"] += 1
     row["accelerated"] = _state["accelerated"]
@@ -157,7 +157,7 @@ def _count_wrapped(row: Row) -> None:
         return
     wrapped = core.rows("wrapped")[row["wrapper"]]
     row["backwards"] = wrapped.get("_backs", 0)
-    row["syncs"] = wrapped["synced_forwards"]
+    row["syncs"] = wrapped.get("_syncs", 0)
     if not wrapped.get("_since_step") and wrapped["wrapper"] == "DistributedDataParallel":
         wrapped["skipped_steps"] += 1
         models.look_for_bare_forward(row["wrapper"])

@@ -88,8 +88,9 @@ CASES = {
         "GRD013",
         "clip_grad_norm_",
         l6="accelerator = Accelerator(gradient_accumulation_steps=2)",
-        l17="        with accelerator.accumulate(model):",
-        l18="            accelerator.backward(loss); accelerator.clip_grad_norm_(model.parameters(), 1.0); optimizer.step()",
+        l16="        with accelerator.accumulate(model):",
+        l17="            accelerator.backward((model(a) - b).pow(2).mean())",
+        l18="            accelerator.clip_grad_norm_(model.parameters(), 1.0); optimizer.step()",
         l19="            optimizer.zero_grad()",
     ),
     "accumulation never entered": case(
@@ -99,8 +100,9 @@ CASES = {
         "DAT008",
         "loss / 2",
         l6="accelerator = Accelerator(gradient_accumulation_steps=2)",
-        l17="        with accelerator.accumulate(model):",
-        l18="            loss = loss / 2; accelerator.backward(loss); optimizer.step()",
+        l16="        with accelerator.accumulate(model):",
+        l17="            loss = (model(a) - b).pow(2).mean(); loss = loss / 2",
+        l18="            accelerator.backward(loss); optimizer.step()",
         l19="            optimizer.zero_grad()",
     ),
     "same noise": case(
@@ -150,6 +152,35 @@ CASES = {
         "backward",
         l18="        if step % 3 == 2: optimizer.step()",
         l19="        if step % 3 == 2: optimizer.zero_grad()",
+    ),
+    "a data set smaller than one batch of all ranks": case("DAT005", "DataLoader(", l8="x = torch.randn(10, 4)"),
+    "the seed of the sampler differs by rank": case(
+        "DAT014",
+        "DataLoader(",
+        l10="loader = DataLoader(data, batch_size=8, sampler=torch.utils.data.DistributedSampler(data, 2, accelerator.process_index, seed=accelerator.process_index))",
+        l13="model, optimizer = accelerator.prepare(model, optimizer)",
+        l15="    loader.sampler.set_epoch(epoch)\n    for step, (a, b) in enumerate(loader):",
+    ),
+    "accumulate() with one of two models": case(
+        "GRD008",
+        "accelerator.accumulate(model)",
+        l6="accelerator = Accelerator(gradient_accumulation_steps=4)",
+        l13="other = nn.Linear(4, 1); second = torch.optim.SGD(other.parameters(), lr=0.05); model, optimizer, loader, other, second = accelerator.prepare(model, optimizer, loader, other, second)",
+        l16="        with accelerator.accumulate(model):",
+        l17="            accelerator.backward((model(a) - b).pow(2).mean() + (other(a) - b).pow(2).mean())",
+        l18="            optimizer.step(); second.step()",
+        l19="            optimizer.zero_grad(); second.zero_grad()",
+    ),
+    "the effective batch that the script itself names": case(
+        "DAT004",
+        "DataLoader(",
+        l5="import argparse; p = argparse.ArgumentParser(); p.add_argument('--total_batch_size', type=int, default=8); args = p.parse_args()",
+    ),
+    "FSDP in one unit with an optimizer made before": case(
+        "SHD003 SHD005",
+        "optimizer = ",
+        l10="loader = DataLoader(data, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(0))",
+        l13="from torch.distributed.fsdp import FullyShardedDataParallel as FSDP; loader = accelerator.prepare(loader); model = FSDP(model, device_id=torch.device('cpu'))",
     ),
     "saved by one rank": case(
         "CKP001", "save_state", l20="    if accelerator.is_main_process: accelerator.save_state('out')"
@@ -217,6 +248,87 @@ def test_a_planted_fault_is_found_at_its_line(name: str, examine: Examine) -> No
     found = faults(examine(text))
     assert set(found) == CASES[name].ids, found
     assert {n for lines in found.values() for n in lines} & set(wanted), (found, wanted)
+
+
+HEALTHY = {
+    "gradient accumulation": case(
+        "",
+        "",
+        l6="accelerator = Accelerator(gradient_accumulation_steps=2)",
+        l16="        with accelerator.accumulate(model):",
+        l17="            accelerator.backward((model(a) - b).pow(2).mean())",
+        l18="            optimizer.step()",
+        l19="            optimizer.zero_grad()",
+    ),
+    "an evaluation on padded batches that is cut": case(
+        "",
+        "",
+        l20="    rows = torch.cat([accelerator.gather(a) for a, b in accelerator.prepare(DataLoader(data, batch_size=7))])[: len(data)]",
+    ),
+    "every rank its own file and its own words": case(
+        "",
+        "",
+        l20="    r = accelerator.process_index; print(f'rank {r} done'); torch.save(x, f'part_{r}.pt'); open(f'log-{r}.txt', 'w').write('x')",
+    ),
+    "a state saved on all ranks, weights by the main one": case(
+        "",
+        "",
+        l20="    accelerator.save_state('out')\n    if accelerator.is_main_process: torch.save(accelerator.unwrap_model(model).state_dict(), 'm.pt')",
+    ),
+    "noise from a seed of its own": case(
+        "",
+        "",
+        l11="model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)); set_seed(1, device_specific=True)",
+        l16="        loss = (model(a + torch.randn_like(a)) - b).pow(2).mean()",
+    ),
+    "one fixed split for all": case(
+        "",
+        "",
+        l9="data = torch.utils.data.random_split(TensorDataset(x, x.sum(1, keepdim=True)), [72, 24], torch.Generator().manual_seed(0))[0]",
+    ),
+    "parts of its own without prepare": case(
+        "",
+        "",
+        l9="x = x[accelerator.process_index :: 2]; data = TensorDataset(x, x.sum(1, keepdim=True))",
+        l13="model, optimizer = accelerator.prepare(model, optimizer)",
+    ),
+    "a frozen teacher that nobody prepares": case(
+        "",
+        "",
+        l5="",
+        l12="teacher = nn.Linear(4, 1).requires_grad_(False); optimizer = torch.optim.SGD(model.parameters(), lr=0.05)",
+        l16="        loss = (model(a) - teacher(a)).pow(2).mean() + 0 * b.mean()",
+    ),
+    "evaluation through the bare model": case("", "", l20="    with torch.no_grad(): model.module(x).mean()"),
+    "the mean of two losses": case(
+        "",
+        "",
+        l6="accelerator = Accelerator(gradient_accumulation_steps=2)",
+        l16="        with accelerator.accumulate(model):",
+        l17="            accelerator.backward(((model(a) - b).pow(2).mean() + (model(a) - b).abs().mean()) / 2)",
+        l18="            optimizer.step()",
+        l19="            optimizer.zero_grad()",
+    ),
+    "a prepared schedule of the right length": case(
+        "",
+        "",
+        l12="optimizer = torch.optim.SGD(model.parameters(), lr=0.05); schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=24)",
+        l13="model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)",
+        l18="        optimizer.step(); schedule.step()",
+    ),
+    "FSDP in units": case(
+        "",
+        "",
+        l11="model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(5)], nn.Linear(4, 1))",
+        l12="import functools; from torch.distributed.fsdp import FullyShardedDataParallel as FSDP; from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy as policy",
+        l13="loader = accelerator.prepare(loader); model = FSDP(model, auto_wrap_policy=functools.partial(policy, transformer_layer_cls={nn.Linear}), device_id=torch.device('cpu')); optimizer = torch.optim.SGD(model.parameters(), lr=0.05)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_looks_like_a_fault_is_silent(name: str, examine: Examine) -> None:
+    assert faults(examine(planted(HEALTHY[name]))) == {}
 
 
 def test_a_rehearsal_ends_on_every_rank_at_the_same_step(run_ranks: RunRanks, tmp_path: Path) -> None:
