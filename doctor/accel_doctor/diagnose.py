@@ -10,6 +10,7 @@ from accel_doctor.check import Check, Finding, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.exam import brings
 
+CUTS = {"disk": "the run directory is full: what the ranks wrote was lost in part"}
 UNREAD = "SRC001"
 """What could not be read was not judged: it makes an exam incomplete, and is no fault of the run."""
 
@@ -73,7 +74,7 @@ def diagnose(evidence: Evidence, checks: Iterable[Check], options: Options | Non
     options = options or Options()
     chosen = [c for c in checks if belongs(c, evidence.exam) and wanted(c.id, options)]
     results = [examine(c, evidence) for c in chosen]
-    if evidence.source is None:  # a script's faults stand side by side; each is told once by the facts themselves
+    if evidence.exam != "lint":  # a script's faults stand side by side; each is told once by the facts themselves
         results = fold({c.id: c for c in chosen}, results)
     verdict, why = conclude(evidence, results, options)
     code = {Verdict.PASSED: 0, Verdict.FAILED: 1, Verdict.INCOMPLETE: 2}[verdict]
@@ -233,7 +234,7 @@ def conclude(evidence: Evidence, results: list[Result], options: Options) -> tup
         return Verdict.FAILED, []
     why = [f"{r.id} is broken: {r.reason}" for r in results if r.outcome is Outcome.BROKEN]
     why += [f"{name} was required and not examined" for name in options.require if not _examined(name, results)]
-    why += [f"the exam was ended by the {evidence.cut}"] if evidence.cut else []
+    why += [CUTS.get(evidence.cut, f"the exam was ended by the {evidence.cut}")] if evidence.cut else []
     why += [f.message for r in results if r.id == UNREAD for f in r.findings]
     if not outcomes & {Outcome.PASSED, Outcome.WARNED}:
         why.append("nothing was judged")

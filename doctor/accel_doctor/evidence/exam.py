@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 EXAM_SUBJECTS: dict[str, frozenset[str]] = {
     "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "wrap_classes", "storage"}),
     "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall"}),
-    "lint": frozenset({"source"}),
+    "lint": frozenset({"source", "launch"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
 ONLY_IN = {
@@ -91,7 +91,8 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
     cut: str = ""
-    """``deadline`` or ``interrupt`` when the exam was ended before it was through."""
+    """``deadline`` or ``interrupt`` when the exam was ended before it was through; ``disk`` when what it saw may be lost,
+    since the run directory could not be written to its end."""
     timings: dict[str, float] = {}
     """Seconds of the exam's own parts."""
 

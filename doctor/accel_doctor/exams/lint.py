@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 
 from accel_doctor import __version__
-from accel_doctor.errors import DoctorError
-from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Source, SourceFile
+from accel_doctor.errors import DoctorError, UsageError
+from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Launch, Source, SourceFile
 from accel_doctor.source.facts import RELEVANT, Facts, parse_text, read_module, syntax_tree
+from accel_doctor.source.launch_files import CONFIGS, SHELLS, commands_of, is_config
 from accel_doctor.source.notebooks import code_of
 from accel_doctor.source.reader import Module, Parse
 
@@ -18,6 +19,8 @@ SKIPPED = frozenset(
     (".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", "site-packages", ".tox", ".mypy_cache", "build")
 )
 SUFFIXES = (".py", ".ipynb")
+DEVICES = 8
+"""Devices that a launch is read for: the machine it is for is not this one."""
 SIZE_LIMIT_BYTES = 8 * 2**20
 
 
@@ -29,15 +32,61 @@ def examine(paths: Iterable[str], stdin: bytes | None, asked: Asked) -> Evidence
     """
     started = time.time()
     parse = Parse()
-    facts = [_read(name, file, stdin, parse) for name, file in _files(paths)]
+    files = list(_files(paths))
+    launches = [(name, file) for name, file in files if file is not None and name.endswith((*SHELLS, *CONFIGS))]
+    launch, said = _launch(launches)
+    facts = [_read(name, file, stdin, parse) for name, file in files if (name, file) not in launches]
     return Evidence(
         doctor_version=__version__,
         exam="lint",
         started_s=started,
         asked=asked,
-        source=_together(facts),
+        source=_together([*facts, *said]),
+        launch=launch,
+        absent={} if launch else {"launch": "no launch configuration was among the files"},
         timings={"exam_s": round(time.time() - started, 3)},
     )
+
+
+def _launch(files: list[tuple[str, Path]]) -> tuple[Launch | None, list[Facts]]:
+    """Return the launch that a config or the first command of a shell script stands for, and what its lines show.
+
+    Raises:
+        UsageError: there are several; each is a launch of its own.
+    """
+    if len(files) > 1:
+        raise UsageError(f"{files[0][0]} and {files[1][0]} are two launches: lint them one by one")
+    if not files:
+        return None, []
+    name, file = files[0]
+    try:
+        words, flows = _launch_words(name, _bytes(file))
+        launch = _resolved(words) if words else None
+    except (OSError, DoctorError) as error:
+        return None, [Facts(SourceFile(path=name, error=str(error)))]
+    return launch, [Facts(SourceFile(path=name), flows=tuple(flows))]
+
+
+def _launch_words(name: str, data: bytes) -> tuple[tuple[str, ...], list[Flow]]:
+    if name.endswith(CONFIGS):
+        if not is_config(name, data):
+            raise DoctorError("it is no config of accelerate")
+        return ("--config_file", name), []
+    commands = commands_of(data.decode(errors="replace"))
+    lost = [
+        Flow(what="launch.cut_short", path=name, line=c.lost, values={"command_line": c.line})
+        for c in commands
+        if c.lost
+    ]
+    return (commands[0].words if commands else ()), lost
+
+
+def _resolved(words: tuple[str, ...]) -> Launch:
+    from accel_doctor.launch.resolve import resolve  # noqa: PLC0415 - scripts alone do not need it
+
+    given = words[2:] if words[:2] == ("accelerate", "launch") else words
+    launch = resolve(given, environment={}, device_count=DEVICES, torch_build=None, cwd=Path.cwd()).launch
+    return msgspec.structs.replace(launch, rendezvous=None)  # this machine's ports are not the launch's
 
 
 def _together(facts: list[Facts]) -> Source:

@@ -19,11 +19,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def report(*words: str) -> tuple[int, dict[str, list[tuple[str, int]]]]:
     code = main(["lint", *words, "--output", "json:report.json"])
     checks = json.loads(Path("report.json").read_text())["checks"]
-    found = {
-        c["id"]: [(f["location"]["path"], f["location"]["line"]) for f in c["findings"]]
-        for c in checks
-        if c["findings"]
-    }
+    places = {c["id"]: [f["location"] for f in c["findings"] if f["location"]] for c in checks}
+    found = {check: [(at["path"], at["line"]) for at in ats] for check, ats in places.items() if ats}
     return code, found
 
 
@@ -88,3 +85,26 @@ def test_nothing_of_the_users_is_run_and_torch_is_not_imported() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.endswith("False\n")
     assert not Path("touched").exists()
+
+
+def test_a_config_is_judged_as_the_launch_it_stands_for() -> None:
+    Path("fsdp.yaml").write_text("distributed_type: FSDP\nnum_processes: 2\nfsdp_confg: {}\n")
+    code, found = report("fsdp.yaml")
+    assert code == 1
+    assert found["LCH005"] == [("fsdp.yaml", 3)]
+
+
+def test_a_lost_backslash_is_found_in_a_shell_script() -> None:
+    Path("run.sh").write_text(
+        "#!/bin/bash\naccelerate launch --multi_gpu --num_processes 2 \\\n  --mixed_precision no\n"
+        "  --num_machines 1 train.py\n"
+    )
+    code, found = report("run.sh")
+    assert (code, found) == (1, {"LCH005": [("run.sh", 4)]})
+
+
+def test_a_whole_command_is_no_fault_and_two_launches_are_two_lints() -> None:
+    Path("run.sh").write_text("torchrun --nproc_per_node 2 \\\n  train.py --lr 1\n# accelerate launch\n--x\n")
+    assert report("run.sh") == (0, {})
+    Path("b.sh").write_text("")
+    assert main(["lint", "run.sh", "b.sh"]) == 2
