@@ -87,6 +87,8 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _unforeseen(error: Exception, arguments: list[str]) -> str:
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+        return "the working directory is gone; change into one that exists"
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if {"-v", "--verbose"} & set(options) or os.environ.get("ACCEL_DOCTOR_DEBUG"):
         return "".join(traceback.format_exception(error)).rstrip()
@@ -94,6 +96,14 @@ def _unforeseen(error: Exception, arguments: list[str]) -> str:
         f"this is a fault of the doctor's own: {type(error).__name__}: {error}; "
         "please report it with what ACCEL_DOCTOR_DEBUG=1 adds"
     )
+
+
+def _is_somewhere() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is not loaded for this
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _say(message: str) -> int:

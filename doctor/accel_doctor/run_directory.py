@@ -53,6 +53,15 @@ def _forget_earlier_exam(path: Path) -> None:
             shutil.rmtree(path / name)
 
 
+def is_writable(path: Path) -> bool:
+    """Return whether a run directory can still be written."""
+    try:
+        _prove_writable(path)
+    except OSError:
+        return False
+    return True
+
+
 def _prove_writable(path: Path) -> None:
     reserve = path / ".reserve"
     descriptor = os.open(reserve, os.O_CREAT | os.O_WRONLY, 0o600)

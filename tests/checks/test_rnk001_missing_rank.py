@@ -92,5 +92,13 @@ def test_a_launcher_that_fails_after_its_ranks_have_finished() -> None:
     assert finding.evidence == ("boom",)
 
 
+def test_what_ranks_could_not_write_on_a_full_disk_is_not_held_against_them() -> None:
+    lost = msgspec.structs.replace(healthy_rank(1), end=RankEnd(how="vanished"))
+    assert findings(CHECK, healthy_run(ranks=(healthy_rank(0), lost), cut="disk")) == ()
+    assert outcome(CHECK, healthy_run(ranks=(), ending=Ending(exit_code=1), cut="disk")).outcome.value == "skipped"
+    killed = msgspec.structs.replace(healthy_rank(1), end=RankEnd(how="signal", signal=9))
+    assert findings(CHECK, healthy_run(ranks=(healthy_rank(0), killed), cut="disk"))[0].ranks == (1,)
+
+
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_run()).outcome.value == "passed"

@@ -122,6 +122,13 @@ def test_as_a_program_it_exits_with_the_verdict_and_prints_ascii_where_utf8_is_n
     assert done.stdout.startswith("ws1 - no GPU - torch 2.13.0+cpu - accelerate 1.15.0\n")
 
 
+def test_a_working_directory_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    gone = f"mkdir x; cd x; rmdir ../x; {sys.executable} -m accel_doctor --batch-size 2"
+    done = subprocess.run(["bash", "-c", gone], cwd=tmp_path, timeout=60, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "accel-doctor: the working directory is gone; change into one that exists\n"
+
+
 def test_a_full_disk_under_stdout_exits_2_and_a_closed_one_is_quiet() -> None:
     with Path("/dev/full").open("w") as full:
         done = run("report", str(EVIDENCE), stdout=full, stderr=subprocess.PIPE)

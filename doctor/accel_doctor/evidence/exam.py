@@ -91,8 +91,8 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
     cut: str = ""
-    """``deadline`` or ``interrupt`` when the exam was ended before it was through; ``disk`` when what it saw may be lost,
-    since the run directory could not be written to its end."""
+    """``deadline`` or ``interrupt`` when the exam was ended before it was through; ``disk`` when the run
+    directory could not be written to the end, so that what was seen may be lost."""
     timings: dict[str, float] = {}
     """Seconds of the exam's own parts."""
 

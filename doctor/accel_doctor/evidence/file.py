@@ -111,8 +111,8 @@ def _unwritable(path: Path, error: OSError) -> EvidenceError:
     return EvidenceError(f"{path} cannot be written: {error.strerror or error}")
 
 
-def encode(record: msgspec.Struct) -> bytes:
-    """Return a record as JSON; a byte that is no text, as a file name may have, is written as its escape."""
+def encode(record: object) -> bytes:
+    """Return a record or fields of one as JSON; a byte that is no text, as in a file name, is written as its escape."""
     try:
         return msgspec.json.encode(record)
     except UnicodeEncodeError:

@@ -13,6 +13,7 @@ import msgspec
 
 from accel_doctor import __version__
 from accel_doctor.background import Background
+from accel_doctor.errors import RunDirectoryError
 from accel_doctor.evidence import Asked, Ending, Evidence, ProbeOptions, Rank, WrapPlan
 from accel_doctor.evidence.probe_options import PROBE_FILE
 from accel_doctor.evidence.rank_file import read_ranks
@@ -29,6 +30,7 @@ from accel_doctor.machine.interpreter import read_interpreter
 from accel_doctor.machine.storage import check_storage, clean_storage, is_usable
 from accel_doctor.machine.visible import with_visible
 from accel_doctor.progress import Progress
+from accel_doctor.run_directory import is_writable
 from accel_doctor.unseen import why_unseen
 
 REPORT_S = 8.0
@@ -128,6 +130,8 @@ class _Preflight:
         self.request.interrupts.shield()
         launched = self._start()
         watched, left = self._supervise(launched)
+        if not self.request.run_dir.is_dir():
+            raise RunDirectoryError(f"the run directory {self.request.run_dir} was removed during the exam")
         clean_storage(self.options)
         ranks = self._read_ranks(launched, watched)
         if sampler:
@@ -223,6 +227,8 @@ class _Preflight:
     def _cut(self, stopped_by: str) -> str:
         if self.request.interrupts.asked():
             return "interrupt"
+        if not is_writable(self.request.run_dir):
+            return "disk"
         return stopped_by if stopped_by == "deadline" else ""
 
     def _plan_s(self, stopped_by: str) -> float:

@@ -9,7 +9,8 @@ import msgspec
 from accel_doctor.evidence import Rank, RankEnd, Watch
 
 _FAILURE = re.compile(
-    r"rank\s+: (?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s+: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)", re.MULTILINE
+    r"rank\s+: (?P<rank>\d+) \(local_rank: (?P<local_rank>\d+)\)\s+exitcode\s+: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)",
+    re.MULTILINE,
 )
 _LAUNCHER = re.compile(
     r"^[EW]\d{4} .*torch/distributed/elastic|^Traceback.*\n  File \".*accelerate.*launch", re.MULTILINE
@@ -21,6 +22,7 @@ class Failure(NamedTuple):
     """One process of torchrun's failure report."""
 
     rank: int
+    local_rank: int
     pid: int
     code: int
 
@@ -29,14 +31,24 @@ def failures(output: str) -> tuple[Failure, ...]:
     """Return the processes that torchrun reports as failed, those it lists as the first cause first."""
     root = output.find("Root Cause (first observed failure)")
     found = [
-        (m.start() < root, Failure(int(m["rank"]), int(m["pid"]), int(m["code"]))) for m in _FAILURE.finditer(output)
+        (m.start() < root, Failure(int(m["rank"]), int(m["local_rank"]), int(m["pid"]), int(m["code"])))
+        for m in _FAILURE.finditer(output)
     ]
     return tuple(failure for _, failure in sorted(found, key=lambda pair: pair[0]))
 
 
 def reconcile(ranks: tuple[Rank, ...], watched: dict[int, Watch], output: str, *, host: str) -> tuple[Rank, ...]:
-    """Return the ranks with ``end`` and ``watch`` filled in; only ranks of ``host`` can be told dead from outside."""
+    """Return the ranks with ``end`` and ``watch`` filled in, and those that failed before they could write anything.
+
+    Only ranks of ``host`` can be told dead from outside.
+    """
     reported = {f.pid: f for f in failures(output)}
+    written = {rank.pid for rank in ranks if rank.host == host}
+    ranks += tuple(
+        Rank(pid=f.pid, host=host, rank=f.rank, local_rank=f.local_rank)
+        for f in reported.values()
+        if f.pid not in written
+    )
     return tuple(_ended(rank, watched, reported, output) if rank.host == host else rank for rank in ranks)
 
 

@@ -155,19 +155,35 @@ class EarlyStops:
 
     def ranks(self, at: float) -> tuple[Rank, ...]:
         """Return those that are ranks, by their own environment."""
-        return tuple(rank for pid, since in self._since.items() if (rank := _early_rank(pid, at - since)))
+        stopped = (_early_rank(pid, stopped_s=at - since) for pid, since in self._since.items())
+        return tuple(rank for rank in stopped if rank)
+
+    def silent(self, known: set[int], for_s: float) -> tuple[Rank, ...]:
+        """Return the ranks of the family that have written nothing, one process each."""
+        family = (_early_rank(pid, silent_s=for_s) for pid in sorted(self._launched.family()))
+        ranks = [rank for rank in family if rank and rank.pid != self._launched.pid]
+        written = {rank.rank for rank in ranks if rank.pid in known}
+        first = {rank.rank: rank for rank in reversed(ranks) if rank.rank not in written}
+        return tuple(first[number] for number in sorted(first, key=lambda n: n or 0))
 
 
-def _early_rank(pid: int, for_s: float) -> Rank | None:
+def _early_rank(pid: int, *, stopped_s: float = 0.0, silent_s: float = 0.0) -> Rank | None:
+    """Return a process as the rank that its environment says it is, stopped or silent for so long."""
     environment = read_environment(pid)
-    if "RANK" not in environment:
+    if not environment.get("RANK", "").isdecimal():
         return None
-    watch = Watch(state=process_state(pid), state_for_s=round(for_s, 1), phase="start", judged="frozen")
+    watch = Watch(
+        state=process_state(pid),
+        state_for_s=round(stopped_s, 1),
+        phase="start",
+        phase_for_s=round(silent_s, 1),
+        judged="stalled" if silent_s else "frozen",
+    )
     return Rank(
         pid=pid,
         host=socket.gethostname(),
         rank=int(environment["RANK"]),
-        local_rank=int(environment.get("LOCAL_RANK", 0)),
+        local_rank=int(local_rank) if (local_rank := environment.get("LOCAL_RANK", "")).isdecimal() else None,
         watch=watch,
     )
 
@@ -193,6 +209,7 @@ class Supervisor:
         self._ranks: dict[Path, RankWatch] = {}
         self._judged: dict[int, str] = {}
         self._early = EarlyStops(launched)
+        self._silent: tuple[Rank, ...] = ()
 
     def watch(self) -> Watched:
         """Return when the launch has ended or should be stopped; never stops it itself."""
@@ -210,7 +227,8 @@ class Supervisor:
         """Return what has been seen so far."""
         at = time.monotonic()
         seen = {r.pid: r.record(at, self._judged.get(r.pid, "")) for r in self._ranks.values()}
-        return Watched(stopped_by, code, seen, self._early.ranks(at), self._early.launcher_state)
+        unseen = self._silent or self._early.ranks(at)
+        return Watched(stopped_by, code, seen, unseen, self._early.launcher_state)
 
     def _look(self, at: float) -> None:
         for path, pid in rank_paths(self._run_dir, host=socket.gethostname()):
@@ -223,9 +241,16 @@ class Supervisor:
         for reason, judge in (("frozen", self._frozen), ("dead-rank", self._dead), ("stalled", self._stalled)):
             culprits = judge(at)
             if culprits:
-                self._judged.update({r.pid: reason for r in culprits})
+                self._accuse(reason, culprits, at)
                 return reason
         return "frozen" if self._early.stopped_for(at) > self._patience.stopped_s else ""
+
+    def _accuse(self, reason: str, culprits: list[RankWatch], at: float) -> None:
+        """Keep who stands still; where all who came wait for a rank that never did, it is that one."""
+        if reason == "stalled" and all(r.waiting for r in culprits):
+            self._silent = self._early.silent({r.pid for r in self._ranks.values()}, at - self._started)
+        if not self._silent:
+            self._judged.update({r.pid: reason for r in culprits})
 
     def _live(self) -> list[RankWatch]:
         return [r for r in self._ranks.values() if not r.finished()]

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from accel_doctor.evidence import Phase, RankEnd
+from accel_doctor.evidence.file import encode
 from accel_doctor.evidence.rank_file import NOW_BYTES, Now, now_path, rank_path
 
 
@@ -29,7 +30,7 @@ class RankFile:
 
     def write(self, **fields: object) -> None:
         """Append fields of ``Rank``."""
-        data = b"\n" * self._torn + msgspec.json.encode(fields) + b"\n"
+        data = b"\n" * self._torn + encode(fields) + b"\n"
         written = _write(self._lines, data)
         self._torn = written < len(data) and (self._torn or written > 0)
 

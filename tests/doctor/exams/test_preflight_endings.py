@@ -1,9 +1,11 @@
 """A preflight always ends: with the right name on the screen, the evidence gathered before, and no process left."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,39 @@ def test_a_read_only_run_directory_is_refused_before_anything_is_launched(tmp_pa
     exam = examine(tmp_path)
     assert exam.exit_code == 2
     assert "run directory" in exam.stderr
+    assert alive(exam.run_dir) == []
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_in_mid_exam_accuses_no_rank(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", tmp_path / "run"], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs root")
+
+    def fill(_: object) -> None:
+        with suppress(OSError), (tmp_path / "run" / "other").open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+
+    try:
+        started = Started(tmp_path)
+        started.when(in_phase(0, "join"), fill)
+        process = started.process
+        stdout, stderr = process.communicate(timeout=120)
+    finally:
+        subprocess.run(["umount", tmp_path / "run"], check=True)
+    assert process.returncode == 2
+    assert '"verdict": "incomplete"' in stdout
+    assert "evidence.json cannot be written: No space left on device" in stderr
+
+
+def test_a_run_directory_that_is_removed_in_mid_exam_is_one_line(tmp_path: Path) -> None:
+    started = Started(tmp_path)
+    started.when(in_phase(0, "join"), lambda _: shutil.rmtree(tmp_path / "run"))
+    exam = started.result()
+    assert exam.exit_code == 2
+    assert exam.stderr.splitlines()[-1].endswith("was removed during the exam")
     assert alive(exam.run_dir) == []
 
 

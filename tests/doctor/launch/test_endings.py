@@ -49,6 +49,13 @@ def test_the_root_cause_comes_first() -> None:
     assert [(f.rank, f.code) for f in failures(REPORT.format(code=-9))] == [(1, -9), (0, -15)]
 
 
+def test_a_rank_that_died_before_it_wrote_is_known_by_the_launchers_report() -> None:
+    _, silent = reconcile((unfinished(0),), {}, REPORT.format(code=7), host="ws1")
+    assert (silent.rank, silent.local_rank, silent.pid, silent.host) == (1, 1, 1001, "ws1")
+    assert silent.end
+    assert (silent.end.how, silent.end.exit_code) == ("exit", 7)
+
+
 def test_a_killed_rank_is_told_from_those_the_launcher_stopped() -> None:
     stopped, killed = ends(REPORT.format(code=-9))
     assert (stopped and stopped.how, killed and killed.how, killed and killed.signal) == ("stopped", "signal", 9)
@@ -64,7 +71,7 @@ def test_an_exit_code_comes_with_the_last_traceback_of_the_ranks() -> None:
 
 def test_what_the_rank_says_of_itself_wins() -> None:
     finished = healthy_rank(0)
-    (rank,) = reconcile((finished,), {}, REPORT.format(code=-9), host="ws1")
+    rank, _ = reconcile((finished,), {}, REPORT.format(code=-9), host="ws1")
     assert rank.end == finished.end
 
 

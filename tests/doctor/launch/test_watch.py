@@ -24,6 +24,8 @@ def beat():
         record.beat()
         time.sleep(0.2)
 
+if sys.argv[2] == "silent":
+    time.sleep(60)
 record = RankFile(Path(sys.argv[1]))
 record.write(pid=record.pid, host=record.host, rank=int(os.environ["RANK"]))
 threading.Thread(target=beat, daemon=True).start()
@@ -102,6 +104,16 @@ def test_a_rank_that_never_enters_the_collective_is_the_one_that_stalls(tmp_path
     assert (watched.stopped_by, judged(watched)) == ("stalled", ["", "stalled"])
     (stalled,) = (w for w in watched.ranks.values() if w.judged)
     assert not stalled.waiting
+
+
+def test_a_rank_that_never_wrote_a_word_is_the_one_that_stalls(tmp_path: Path, worlds: list[World]) -> None:
+    worlds.append(World(tmp_path, WAITS, "silent", WAITS))
+    watched = worlds[0].watch()
+    assert (watched.stopped_by, judged(watched)) == ("stalled", ["", ""])
+    (silent,) = watched.unseen
+    assert silent.rank == 1
+    assert silent.watch
+    assert (silent.watch.judged, silent.watch.phase) == ("stalled", "start")
 
 
 def test_a_rank_that_works_while_its_peer_waits_is_no_stall(tmp_path: Path, worlds: list[World]) -> None:

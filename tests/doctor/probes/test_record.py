@@ -27,6 +27,14 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert rank.end == RankEnd(how="finished", exit_code=0)
 
 
+def test_a_byte_that_is_no_text_is_written_as_its_escape(tmp_path: Path) -> None:
+    path = path_in(tmp_path)
+    RankFile(tmp_path).write(pid=os.getpid(), host=HOST, rank=0, environment={"HF_HOME": "/a/\udcff"})
+    rank = read_rank(path)
+    assert rank
+    assert rank.environment == {"HF_HOME": "/a/\\udcff"}
+
+
 def test_now_tells_the_collective_a_rank_is_in(tmp_path: Path) -> None:
     path = now_path(path_in(tmp_path))
     record = RankFile(tmp_path)
