@@ -17,6 +17,8 @@ from accel_doctor.progress import Progress, RankProgress
 
 LOOK_S = 0.1
 STOPPED_STATES = ("T", "t", "D")
+DISK_WORD_S = 2.0
+"""Shorter sleeps in state D are how every import from a disk looks."""
 
 
 class Patience(NamedTuple):
@@ -114,8 +116,8 @@ class RankWatch:
         """Return its state in a word."""
         if self.finished():
             return "done"
-        if self.state in STOPPED_STATES and self.stopped_for(at) > LOOK_S:
-            return "stopped"
+        if self.stopped_for(at) > (DISK_WORD_S if self.state == "D" else LOOK_S):
+            return "asleep on disk or driver" if self.state == "D" else "stopped"
         if self.gone_for(at):
             return "gone"
         return "waiting" if self.waiting else "running"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from accel_doctor.launch.process import LaunchedProcess
-from accel_doctor.launch.watch import Patience, Supervisor, Watched
+from accel_doctor.launch.watch import Patience, RankWatch, Supervisor, Watched
 from accel_doctor.progress import Progress
 
 RANK = """
@@ -144,3 +144,13 @@ def test_a_stopped_launcher_is_seen(tmp_path: Path, worlds: list[World]) -> None
     time.sleep(0.1)
     watched = worlds[0].watch()
     assert (watched.stopped_by, watched.launcher_state) == ("frozen", "T")
+
+
+@pytest.mark.parametrize(
+    ("state", "for_s", "word"),
+    [("D", 0.3, "running"), ("D", 3.0, "asleep on disk or driver"), ("T", 0.3, "stopped"), ("S", 3.0, "running")],
+)
+def test_a_short_sleep_on_the_disk_is_not_called_stopped(tmp_path: Path, state: str, for_s: float, word: str) -> None:
+    watch = RankWatch(tmp_path / "ws1-1.jsonl", 1)
+    watch.state, watch._stopped_since = state, None if state == "S" else 10.0
+    assert watch.word(10.0 + for_s) == word
