@@ -9,6 +9,8 @@ from accel_doctor.check import Finding, Judge, Severity
 from accel_doctor.evidence import CallSite, Evidence, Guard
 
 DETAINED = ("group", "deliberate", "guarded", "quiet", "unknown")
+FORMING = ("torch.distributed.init_process_group", "torch.distributed.new_group")
+"""They form groups, which may be of some ranks."""
 PRINTED = ("print", "log")
 
 
@@ -77,7 +79,7 @@ def _partial_collectives(evidence: Evidence) -> Iterator[Finding]:
         return
     told: set[tuple[str, int]] = set()
     for call in source.reached("collective", "barrier"):
-        if not _missed(call) or call.local.startswith("a file") or call.strategies:
+        if not _missed(call) or call.local.startswith("a file") or call.strategies or call.operation in FORMING:
             continue
         guard = _decisive(call.guards)
         site = (guard.path, guard.line) if guard else (call.path, call.line)

@@ -214,7 +214,7 @@ class Expressions(State):
             return Value("rank", text=kind, taint=RANK, marks=frozenset(("named",)))
         if names.is_world(name):
             return Value("world", marks=frozenset(("world",)), text=text)
-        if names.is_accelerator(name):
+        if names.is_accelerator(name) and "speaks_accelerate" in self.flags:
             return Value("accelerator", thing=self.assumed())
         return Value(text=text)
 

@@ -422,6 +422,11 @@ class Known(Calls):
     def _call_next(self, _name: str, _node: ast.Call, args: list[Value], _kwargs: dict[str, Value]) -> Value:
         return self.element(args[0]) if args else Value()
 
+    def _call_BytesIO(self, *_: Any) -> Value:
+        return Value("memory")
+
+    _call_StringIO = _call_BytesIO
+
     def _call_isinstance(self, *_: Any) -> Value:
         return Value()
 

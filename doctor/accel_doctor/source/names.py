@@ -23,7 +23,7 @@ _LOCAL_RANK = re.compile(
 _WORLD = re.compile(
     r"_?(ddp_|dist_|global_)?(world_?size|num_processes|n_?procs?|num_?gpus|n_?gpus?|num_replicas|world|nprocs)"
 )
-_ACCELERATOR = re.compile(r"_?accelerator|accel")
+_ACCELERATOR = re.compile(r"_?accelerator|_?accel")
 _PARALLEL = re.compile(r"dist|ddp|parallel|multi|world|local_rank|n_?gpu|single", re.IGNORECASE)
 _LOADER = re.compile(r"load|(^|_)dl($|_)|_dl$", re.IGNORECASE)
 _OPTIMIZER = re.compile(r"optim|^opt($|_)|_opt$", re.IGNORECASE)

@@ -60,6 +60,10 @@ FOREIGN = frozenset(
     ]
 )
 MODULE_LIMIT = 40
+SPEAKS = re.compile(
+    r"(import|from)\s+accelerate\b|accelerator\.(is_main|is_local|is_last|prepare|backward|gather|reduce|wait_for|print|process_index|sync_|num_processes|unwrap)"
+)
+"""Words by which a name ``accelerator`` is that of an Accelerator, and not of a device."""
 METRIC = re.compile(r"acc|correct|hits?\b|score|f1|bleu|rouge|match|top1|top5|right", re.IGNORECASE)
 RANKED = re.compile(r"accelerator|rank|\bdist\.(get|all|is_|barrier|broad)|barrier|all_reduce|is_main|is_master|fabric")
 
@@ -114,6 +118,8 @@ class Reader(Roles):
         return scope
 
     def _flags(self, text: str) -> None:
+        if SPEAKS.search(text):
+            self.flags.add("speaks_accelerate")
         if re.search(r"(set_seed|manual_seed|seed_everything|random\.seed)\(", text):
             self.flags.add("seeded")
         if re.search(r"device_specific\s*=\s*True", text):

@@ -490,6 +490,8 @@ class Roles(Known):
         details: dict[str, Any] = {"args": args, "kwargs": kwargs, "base": base}
         if known.kind in WRITES or known.kind is Kind.LOAD:
             path, text = self._path(known, node, args, kwargs, base)
+            if path.kind == "memory":
+                return
             details.update(path=path, path_text=text)
             if known.name == "builtins.open" and not self._writes(args, kwargs):
                 self.event("read", node, path, text=text)

@@ -134,7 +134,7 @@ def partings(notes: Notes) -> Iterator[Flow]:
             seen.add(id(loop.scope))
             yield _parting(leave, loop.line)
             break
-    if not notes.sharding and not notes.says("BatchNorm|resnet"):
+    if not notes.sharding and not notes.says("BatchNorm"):
         return  # without sharding, a forward alone sends nothing but buffers
     for event in notes.of("forward"):
         if (
