@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable
 from accel_doctor.evidence import Evidence, Launch
+from accel_doctor.places import place_of
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
@@ -24,6 +25,7 @@ def _finding(launch: Launch, asked: int, came: int) -> Finding:
         message=f"{asked} processes were asked for by {launch.source('num_processes')}, and {came} started",
         seen=f"{came} process{'es' if came > 1 else ''}",
         wanted=f"{asked} processes",
+        location=place_of(launch, "num_processes"),
         values={"processes_asked": asked, "processes_started": came},
         fix="on CPU, accelerate launch starts one process whatever the number says; ask for ranks by --multi_gpu with "
         "ACCELERATE_USE_CPU=1 instead of --cpu or MULTI_CPU"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
 from accel_doctor.evidence import Evidence, Launch
+from accel_doctor.places import place_of
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
@@ -19,6 +20,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         wanted=f"one world of size {count}",
         ranks=ranks_of(alone),
         values={"processes": count, "world_size": 1},
+        location=place_of(evidence.launch, "distributed_type") if evidence.launch else None,
         evidence=(
             *_devices(evidence),
             "each would train on all of the data, write every file and log every line",
@@ -53,5 +55,5 @@ CHECK = Check(
     fix="make the devices visible to torch, or, to run on CPU, set ACCELERATE_USE_CPU=1 (a config's use_cpu does not "
     "reach the ranks of a multi-GPU launch)",
     judges=(Judge(needs=("ranks.group",), judge=judge),),
-    consequence_of=("GPU001",),
+    consequence_of=("GPU001", "ENV013"),
 )

@@ -14,7 +14,11 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     launch = launch_of(evidence)
     if launch.value("use_cpu") is True:
         raise NotApplicable("the launch asks for the CPU")
+    if stop := _stop(launch):
+        raise NotApplicable(f"the launch starts no process: {stop}")
     devices = usable(evidence, launch)
+    if not devices:
+        raise NotApplicable(f"gpu_ids {launch.value('gpu_ids')} names no device that is there")
     if launch.devices_seen == 0 and launch.source("num_processes") == "default":
         raise NotApplicable("torch can use none of the devices, and nobody chose a number of processes")
     asked = launch.asked_processes or 1
@@ -22,6 +26,15 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         yield _fewer(launch, asked, devices)
     elif asked > len(devices):
         yield _more(launch, asked, devices)
+
+
+def _stop(launch: Launch) -> str:
+    """Return why the launch stops before it starts a process, which is another check's finding."""
+    unread = [f"{f.path} cannot be read" for f in launch.config_files if f.error]
+    refused = [r.why for r in launch.refusals if r.about in ("config", "conflict", "program")]
+    count = launch.value("num_processes")
+    unfit = [] if count is None or str(count).lstrip("-").isdigit() else [f"num_processes is {count}"]
+    return next(iter((*unread, *refused, *unfit)), "")
 
 
 def usable(evidence: Evidence, launch: Launch) -> list[Device]:

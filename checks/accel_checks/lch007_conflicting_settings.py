@@ -10,14 +10,21 @@ from accel_doctor.places import place, place_of
 OF_DEVICES = frozenset({"use_cpu", "gpu_ids"})
 """Settings that change nothing where torch sees no device."""
 
+STOPS = {"conflict": "the launch will stop at once", "clash": "each rank will stop in Accelerator()"}
+
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find settings that two places name differently, with who wins."""
     launch = launch_of(evidence)
     for refusal in launch.refusals:
-        if refusal.about == "conflict":
+        if refusal.about in STOPS:
             location = next((found for name in refusal.settings if (found := place_of(launch, name))), None)
-            yield Finding(message=f"the launch will stop at once: {refusal.why}", seen=refusal.why, location=location)
+            yield Finding(
+                message=f"{STOPS[refusal.about]}: {refusal.why}",
+                seen=refusal.why,
+                fix=f"change or take out one of {', '.join(refusal.settings)}",
+                location=location,
+            )
     for name, setting in launch.settings.items():
         if name not in OF_DEVICES or launch.devices_seen != 0:
             yield from _with_environment(name, setting)

@@ -113,7 +113,7 @@ HEALTHY = {
     "two machines": Case(
         GPUS.replace("num_machines: 1", "num_machines: 2").replace("num_processes: 2", "num_processes: 4")
         + "main_process_ip: 10.0.0.1\nmain_process_port: 29500\n",
-        words="--config_file c.yaml --machine_rank 1 --same_network",
+        words="--config_file c.yaml --machine_rank 1",
     ),
 }
 SICK = {
@@ -146,6 +146,21 @@ SICK = {
     "remainder": Case(
         "", "LCH011", words="--multi_gpu --num_processes 5 --num_machines 2 --machine_rank 0 --main_process_ip h"
     ),
+    "machines without a count": Case(GPUS.replace("num_processes: 2\n", ""), "LCH005"),
+    "a count in words": Case(GPUS.replace("processes: 2", "processes: two"), "LCH005"),
+    "a type in small letters": Case(GPUS.replace("MULTI_GPU", "multi_gpu"), "LCH005"),
+    "a type that there is not": Case(GPUS.replace("MULTI_GPU", "DDP"), "LCH005"),
+    "one id for two processes": Case(GPUS.replace("all", "'0'"), "LCH007"),
+    "dimensions of fewer ranks": Case(FSDP2.replace("processes: 2", "processes: 4"), "LCH007", gpus=4),
+    "two sequence splits": Case(
+        FSDP2.replace("cp_size: 1", "cp_size: 2") + "  parallelism_config_sp_size: 2\n", "LCH007"
+    ),
+    "nothing to shard over": Case(
+        FSDP2.replace("tp_size: 1", "tp_size: 2").replace("shard_size: 2", "shard_size: 1"), "LCH007"
+    ),
+    "dimensions under fsdp 1": Case(FSDP2.replace("version: 2", "version: 1"), "LCH007"),
+    "local state dict": Case(FSDP2.replace("SHARDED_STATE", "LOCAL_STATE"), "LCH007"),
+    "a whole section unread": Case(FSDP1.replace(": FSDP", ": MULTI_GPU"), "LCH006"),
     "unquoted no": Case(GPUS.replace("bf16\n", "no\n"), "LCH005"),
     "misplaced key": Case(GPUS + "fsdp_version: 2\n", "LCH005"),
     "deepspeed batch": Case(OF_FILE + "num_processes: 2\n", "SHD006", deepspeed=BATCH % (8, 2) + ZERO),

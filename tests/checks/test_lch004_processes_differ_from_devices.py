@@ -1,11 +1,12 @@
 """LCH004 judged on literal launches and devices."""
 
+import msgspec
 import pytest
 
 from accel_checks.lch004_processes_differ_from_devices import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.diagnose import Outcome
-from accel_doctor.evidence import Device, DeviceProcess, Devices, Evidence, Setting
+from accel_doctor.evidence import Device, DeviceProcess, Devices, Evidence, Refusal, Setting
 from accel_doctor.testing import findings, healthy_run, outcome
 from launch_records import launch, setting
 
@@ -77,6 +78,19 @@ def test_more_processes_than_listed_devices_is_an_error_with_both_sources() -> N
 def test_an_id_that_is_not_there_hides_those_after_it() -> None:
     (found,) = findings(CHECK, with_gpus(4, 3, "c.yaml:8", ids=setting("0,7,1", "c.yaml:10")))
     assert found.values == {"processes": 3, "devices": 1}
+
+
+@pytest.mark.parametrize("about", ["config", "conflict", "program"])
+def test_a_launch_that_stops_before_its_processes_is_another_fault(about: str) -> None:
+    evidence = with_gpus(2, None, "default")
+    refused = launch(refusals=(Refusal(about=about, why="nobody says num_processes"),), asked_processes=None)
+    judged = outcome(CHECK, msgspec.structs.replace(evidence, launch=refused))
+    assert judged.reason == "the launch starts no process: nobody says num_processes"
+
+
+def test_ids_of_which_none_is_there_are_another_fault() -> None:
+    judged = outcome(CHECK, with_gpus(2, 2, "c.yaml:8", ids=setting("5,6", "c.yaml:6")))
+    assert judged.reason == "gpu_ids 5,6 names no device that is there"
 
 
 def test_one_process_a_visible_device_passes() -> None:

@@ -1,5 +1,7 @@
 """LCH006 judged on literal launches."""
 
+import pytest
+
 from accel_checks.lch006_launch_setting_without_effect import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.evidence import Candidate, Refusal
@@ -30,12 +32,25 @@ def test_the_same_value_as_in_force_is_silent() -> None:
     assert not findings(CHECK, run(settings={"rdzv_backend": setting("static", "default", ignored)}))
 
 
-def test_same_network_matters_between_machines_only() -> None:
+@pytest.mark.parametrize("machines", [1, 2])
+def test_same_network_is_lost_without_loss(machines: int) -> None:
     ignored = Candidate(value=True, source="c.yaml:6", ignored=WHY)
-    one = {"same_network": setting(False, "default", ignored)}  # noqa: FBT003 - a setting's value
-    assert not findings(CHECK, run(settings=one))
-    (found,) = findings(CHECK, run(settings={**one, "num_machines": setting(2, "c.yaml:4")}))
-    assert "same_network true" in found.message
+    network = setting(False, "default", ignored)  # noqa: FBT003 - a setting's value
+    settings = {"same_network": network, "num_machines": setting(machines, "c.yaml:4")}
+    assert not findings(CHECK, run(settings=settings))
+
+
+def test_a_section_that_nothing_reads_is_one_finding() -> None:
+    settings = {
+        "fsdp_auto_wrap_policy": setting("SIZE_BASED_WRAP", "c.yaml:8", note="only an FSDP launch passes it on"),
+        "fsdp_min_num_params": setting(1000, "c.yaml:9", note="only an FSDP launch passes it on"),
+    }
+    (found,) = findings(CHECK, run(settings=settings))
+    assert found.message == (
+        "fsdp_auto_wrap_policy SIZE_BASED_WRAP (c.yaml:8) and fsdp_min_num_params 1000 (c.yaml:9) have no effect: "
+        "only an FSDP launch passes it on"
+    )
+    assert found.values == {"settings": 2}
 
 
 def test_fsdp_that_dies_on_cpu_is_an_error() -> None:

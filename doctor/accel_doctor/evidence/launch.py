@@ -57,7 +57,8 @@ class Refusal(Record, frozen=True, kw_only=True):
     """Why a launch will fail by the launcher's own rules, known before it starts."""
 
     about: str
-    """``config``, ``conflict``, ``machines``, ``program``: the launcher starts no rank; ``ranks``: each dies."""
+    """``config``, ``conflict``, ``machines``, ``program``: the launcher starts no rank; ``ranks``: each dies here;
+    ``clash``: each dies anywhere, of settings that contradict each other."""
     why: str
     settings: tuple[str, ...] = ()
     """The settings it comes from."""

@@ -13,7 +13,7 @@ from accel_doctor.launch.effects import apply_environment, strategy_of
 from accel_doctor.launch.flags import ACCELERATE
 from accel_doctor.launch.ledger import Ledger
 from accel_doctor.launch.losses import note_losses, trivial
-from accel_doctor.launch.refusals import refuse_flags, refuse_launcher, refuse_merged, refuse_ranks
+from accel_doctor.launch.refusals import refuse_clashes, refuse_flags, refuse_launcher, refuse_merged, refuse_ranks
 from accel_doctor.launch.schema import SECTIONS, TOP, kind_of, setting_of
 
 MODES = {
@@ -37,7 +37,6 @@ _CONFIG_DEFAULTS: dict[str, Value] = {
 }
 _UNASKED: dict[str, Value] = {"num_machines": 1, "mixed_precision": "no", "dynamo_backend": "no", "debug": False}
 _HANDLED_APART = frozenset({"compute_environment", "mixed_precision", "distributed_type", "fp16", "dynamo_backend"})
-_DEFAULT_WINS = "accelerate takes this key from its flag only: the flag's default stands"
 
 
 class Machine(NamedTuple):
@@ -82,6 +81,7 @@ def resolve_accelerate(command: Command, machine: Machine) -> Resolution:
     refusals += refuse_launcher(ledger, path)
     if not (config and config.refused) and not any(r.about in ("config", "conflict") for r in refusals):
         note_losses(ledger, path, machine.devices)
+        refusals += refuse_clashes(ledger, strategy)
         refusals += refuse_ranks(ledger, strategy, machine.devices)
     return Resolution(
         ledger,
@@ -169,7 +169,13 @@ def _apply_key(ledger: Ledger, name: str, value: Value, source: str) -> None:
     elif ledger.named(name):
         ledger.also(name, value, source)
     else:
-        ledger.also(name, value, source, ignored="" if trivial(name, value) else _DEFAULT_WINS)
+        ledger.also(name, value, source, ignored="" if trivial(name, value) else _flag_only(name, value))
+
+
+def _flag_only(name: str, value: Value) -> str:
+    """Return why a key loses to the default of its flag, and the flag to pass."""
+    flag = f"--{name}" if value is True else f"--{name} {value}"
+    return f"accelerate takes this key from its flag only, whose default stands: pass {flag}"
 
 
 def _apply_nested(ledger: Ledger, name: str, value: Value, source: str, given: frozenset[str]) -> None:

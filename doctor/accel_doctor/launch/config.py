@@ -19,8 +19,9 @@ class Config(NamedTuple):
 
     @property
     def refused(self) -> bool:
-        """Whether a key at the top is one that accelerate refuses the file for."""
-        return any(not k.known and k.key.partition(".")[0] not in SECTIONS for k in self.file.keys)
+        """Whether accelerate refuses the file, for an unknown key at the top or distributed type."""
+        unknown = any(not k.known and k.key.partition(".")[0] not in SECTIONS for k in self.file.keys)
+        return unknown or any(k.key == "distributed_type" and k.expected for k in self.file.keys)
 
     def source(self, key: str) -> str:
         """Return ``path.yaml:7``."""

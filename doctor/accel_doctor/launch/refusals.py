@@ -1,12 +1,15 @@
 """Launches that cannot work by accelerate's own rules, known before they start."""
 
 import importlib.util
+import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from accel_doctor.evidence import Refusal
 from accel_doctor.launch.effects import MULTI, truth
 from accel_doctor.launch.ledger import Ledger
+
+_SIZES = {n: f"parallelism_config_{n}_size" for n in ("dp_replicate", "dp_shard", "tp", "cp", "sp")}
 
 
 def refuse_flags(ledger: Ledger) -> Iterable[Refusal]:
@@ -65,3 +68,50 @@ def refuse_ranks(ledger: Ledger, strategy: str, devices: int | None) -> Iterable
     if strategy == "FSDP" and devices == 0 and dies_without_device(ledger):
         why = "FSDP1 with fsdp_sync_module_states needs a device, torch sees none: each rank dies in Accelerator()"
         yield Refusal(about="ranks", why=why, settings=("use_fsdp", "fsdp_sync_module_states"))
+
+
+def refuse_clashes(ledger: Ledger, strategy: str) -> Iterable[Refusal]:
+    """Return the settings that every rank dies of in ``Accelerator()`` on any machine, since they contradict."""
+    second = str(ledger.value("fsdp_version") or 1) == "2"
+    kind = str(ledger.value("fsdp_state_dict_type")).upper()
+    if strategy == "FSDP" and second and kind in ("LOCAL_STATE_DICT", "2"):
+        why = "FSDP2 has no LOCAL_STATE_DICT: take SHARDED_STATE_DICT or FULL_STATE_DICT"
+        yield Refusal(about="clash", why=why, settings=("fsdp_state_dict_type", "fsdp_version"))
+    if ledger.value("use_parallelism_config"):
+        sizes = {short: ledger.number(name) for short, name in _SIZES.items()}
+        known = {short: 1 if size is None else size for short, size in sizes.items()}
+        of_fsdp = "" if strategy != "FSDP" else "2" if second else "1"
+        if why := _why_not_split(known, ledger.number("num_processes"), of_fsdp):
+            named = tuple(name for name in _SIZES.values() if ledger.named(name))
+            yield Refusal(about="clash", why=why, settings=(*named, "num_processes"))
+
+
+def _why_not_split(sizes: Mapping[str, int], processes: int | None, fsdp: str) -> str:
+    """Return why accelerate's ParallelismConfig refuses these sizes, or an empty string.
+
+    Args:
+        sizes: of each dimension.
+        processes: of the whole launch.
+        fsdp: the version of FSDP in force, empty without.
+    """
+    total, split = math.prod(sizes.values()), max(sizes["tp"], sizes["cp"]) > 1
+    product = " x ".join(f"{short} {size}" for short, size in sizes.items() if size > 1)
+    smallest = min(sizes, key=lambda short: sizes[short])
+    faults = (
+        (sizes[smallest] < 1, f"parallelism_config_{smallest}_size is {sizes[smallest]}, and takes 1 or more"),
+        (sizes["cp"] > 1 and sizes["sp"] > 1, "cp_size and sp_size of the parallelism_config exclude each other"),
+        (
+            split and sizes["dp_replicate"] > 1 and sizes["dp_shard"] == 1,
+            "tp_size or cp_size above 1 takes dp_shard_size above 1 beside dp_replicate_size",
+        ),
+        (
+            sizes["sp"] == 1 and processes is not None and total not in (1, processes),
+            f"the parallelism_config makes {product} = {total} ranks, and num_processes is {processes}",
+        ),
+        (total > 1 and fsdp == "1", "a parallelism_config takes FSDP2, and fsdp_version is 1"),
+        (
+            total > 1 and fsdp == "2" and sizes["dp_shard"] == sizes["cp"] == 1,
+            "dp_shard_size and cp_size of the parallelism_config are 1: FSDP2 has no ranks to shard over",
+        ),
+    )
+    return next((why for wrong, why in faults if wrong), "")

@@ -21,12 +21,16 @@ class Kind(NamedTuple):
     """Allowed values as text in lower case; empty allows all of the types."""
     quoted: bool = False
     """A whole number may stand in quotes."""
+    exact: bool = False
+    """Case matters."""
 
     def takes(self, value: Value) -> bool:
         """Return whether a value fits; ``true`` is no number."""
         if self.quoted and isinstance(value, str):
             return value.isdigit()
         if not isinstance(value, self.types) or (isinstance(value, bool) and bool not in self.types):
+            return False
+        if self.exact and str(value) != str(value).upper() and not isinstance(value, bool):
             return False
         return not self.choices or str(value).lower() in self.choices
 
@@ -61,7 +65,10 @@ _AUTO = Kind((int, float, str), "a number or auto")
 TOP: Mapping[str, Kind] = {
     "compute_environment": _one_of("LOCAL_MACHINE", "AMAZON_SAGEMAKER"),
     "distributed_type": Kind(
-        (str, bool), f"one of {', '.join(DISTRIBUTED_TYPES)}", ("false", *(t.lower() for t in DISTRIBUTED_TYPES))
+        (str, bool),
+        f"one of {', '.join(DISTRIBUTED_TYPES)}, in capitals",
+        ("false", *(t.lower() for t in DISTRIBUTED_TYPES)),
+        exact=True,
     ),
     "mixed_precision": PRECISION,
     **dict.fromkeys(
