@@ -1,6 +1,6 @@
 """Judges evidence: runs each check, folds consequences into their causes, and draws the verdict. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 import msgspec
@@ -212,7 +212,7 @@ def _as_consequence(result: Result, cause: str) -> Result:
     return msgspec.structs.replace(result, outcome=Outcome.SKIPPED, reason=f"a consequence of {cause}", findings=())
 
 
-def _cause(checks: dict[str, Check], fired: dict[str, Outcome], check_id: str, seen: tuple[str, ...] = ()) -> str:
+def _cause(checks: dict[str, Check], fired: Mapping[str, Outcome], check_id: str, seen: tuple[str, ...] = ()) -> str:
     """Return the id of the first cause that fired, followed to its own cause; the check itself when there is none.
 
     A warning never explains a failure away.
