@@ -48,6 +48,16 @@ def test_a_healthy_world_is_seen_whole_and_no_check_speaks(run_ranks: RunRanks) 
     assert said == []
 
 
+def test_a_large_batch_is_counted_whole_and_trained_on_in_part(run_ranks: RunRanks) -> None:
+    ran = run_ranks(2, options=ProbeOptions(batch_size=65536, gradient_accumulation_steps=8, sweep_s=0.02))
+    assert ran.codes == (0, 0), ran.output
+    for rank in ran.ranks:
+        assert rank.data
+        assert rank.data.rows_per_step == (65536 * 8, 65536 * 8)
+        assert rank.training
+        assert rank.training.optimizer_steps == 3
+
+
 def test_what_a_healthy_rank_says_of_its_world(run_ranks: RunRanks) -> None:
     ran = run_ranks(4, options=ProbeOptions(batch_size=3, gradient_accumulation_steps=2, sweep_s=0.3))
     assert ran.codes == (0, 0, 0, 0), ran.output
