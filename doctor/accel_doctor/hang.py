@@ -55,7 +55,7 @@ def explain(evidence: Evidence) -> Hang | None:
     standing = [_standing(t) for t in ranks]
     if any(s.rank.watch is not None and s.rank.watch.state in STOPPED for s in standing):
         return _stalled(standing)
-    explanations = (_save_on_some, _uneven, _left_loop, _sequence, _one_sided, _early_exit)
+    explanations = (_save_on_some, _uneven, _left_loop, _skipped, _sequence, _one_sided, _early_exit)
     found = (explanation(evidence, standing, ranks) for explanation in explanations)
     return next((hang for hang in found if hang is not None), None) or _stalled(standing)
 
@@ -166,7 +166,7 @@ def _left_loop(evidence: Evidence, standing: list[Standing], ranks: list[Traced]
             if s not in inside and loader.epochs and not loader.epochs[-1].exhausted
         ]
         if inside and left:
-            way = code.exits[0] if code.exits else None
+            way = next((e for e in code.exits if not e.skips), None)
             condition = f" by the condition at line {way.condition_line}: {way.condition}" if way else ""
             return Hang(
                 "HNG002",
@@ -176,6 +176,30 @@ def _left_loop(evidence: Evidence, standing: list[Standing], ranks: list[Traced]
                 _numbers(left),
                 _told(standing),
             )
+    return None
+
+
+def _skipped(evidence: Evidence, standing: list[Standing], ranks: list[Traced]) -> Hang | None:
+    """Find a loop in which a rank left out backward calls that its peers made."""
+    del ranks
+    for index in range(min(len(s.loaders) for s in standing)):
+        each = [s.loaders[index] for s in standing]
+        missed = [loader.epochs[-1].batches - loader.epochs[-1].backwards if loader.epochs else 0 for loader in each]
+        code = code_of(evidence, each[0].site)
+        way = next((e for e in code.exits if e.skips), None) if code else None
+        if way is None or not any(loader.backwards for loader in each) or max(missed) - min(missed) < 1:
+            continue
+        fewest = [s for s, n in zip(standing, missed, strict=True) if n == max(missed)]
+        return Hang(
+            "HNG002",
+            f"{names([s.rank for s in fewest])} left out {max(missed)} backward calls in the loop at "
+            f"{where(each[0].site)} by the condition at line {way.condition_line}: {way.condition}; the others left "
+            f"out {min(missed)}, so their gradients do not meet",
+            line_of(each[0].site, way.condition_line),
+            _numbers(fewest),
+            _told(standing),
+            {"left_out_max": max(missed), "left_out_min": min(missed)},
+        )
     return None
 
 
@@ -235,16 +259,26 @@ def _one_sided(evidence: Evidence, standing: list[Standing], ranks: list[Traced]
     if all(s.ended for s in others):
         return None
     first = waiting[0]
-    code = code_of(evidence, first.site)
-    guard = f" behind the guard at line {code.guard_line}" if code and code.guard_line else ""
+    site, line = _guarded(evidence, first)
+    guard = f" behind the guard at line {line}" if line else ""
     return Hang(
         "HNG002",
         f"{first.via or first.op} at {where(first.site)} is reached by {names([s.rank for s in waiting])} only{guard}, "
         f"while {others[0].rank.name} {others[0].what}",
-        place(first.site),
+        place(first.site if first.via else site),
         _numbers(waiting),
         _told(standing),
     )
+
+
+def _guarded(evidence: Evidence, standing: Standing) -> tuple[Site | None, int | None]:
+    """Return the innermost call on the way to a collective that stands behind a guard of ranks, and the guard."""
+    calls = [standing.site, *(Site(path=p, line=n, function=f) for p, n, f in standing.frames)]
+    for site in calls:
+        code = code_of(evidence, site)
+        if code is not None and code.guard_line:
+            return site, code.guard_line
+    return standing.site, None
 
 
 def _early_exit(evidence: Evidence, standing: list[Standing], ranks: list[Traced]) -> Hang | None:

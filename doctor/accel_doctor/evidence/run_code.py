@@ -8,7 +8,9 @@ class LoopExit(Record, frozen=True, kw_only=True):
     """A way out of a loop before its end."""
 
     line: int
-    """Of the ``break`` or ``return``."""
+    """Of the ``break``, ``return``, ``raise`` or ``continue``."""
+    skips: bool = False
+    """A ``continue``: it leaves out the rest of one round."""
     condition_line: int
     """Of the innermost ``if`` round it."""
     condition: str = ""
@@ -30,7 +32,7 @@ class SiteCode(Record, frozen=True, kw_only=True):
     sliced_line: int | None = None
     """Of a gather: where something is cut to a length afterwards, in the same function or class."""
     thaw_line: int | None = None
-    """Of a prepare: where the file sets ``requires_grad`` to something that may be true, later or in another function."""
+    """Of a prepare: where the file sets ``requires_grad``, and not to False, later or in another function."""
     guard_line: int | None = None
     """Of the innermost ``if`` whose condition names a rank, round the site or leaving before it."""
 

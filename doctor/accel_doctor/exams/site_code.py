@@ -36,6 +36,11 @@ def _sites(rank: Rank) -> Iterator[Site]:
         *(r.site for r in trace.collective_sites),
         *(r.site for r in trace.called),
         *(r.site for r in trace.said),
+        *(
+            Site(path=f.path, line=f.line, function=f.function)
+            for f in (trace.stall.stack if trace.stall else ())
+            if f.user
+        ),
     ]
     yield from (site for site in seen if site is not None)
 
@@ -83,16 +88,21 @@ class _File:
 
     def _exits(self, loop: ast.AST) -> Iterator[LoopExit]:
         for node in ast.walk(loop):
-            if not isinstance(node, (ast.Break, ast.Return, ast.Raise)) or self._leaves_inner(node, loop):
+            if not isinstance(node, (ast.Break, ast.Return, ast.Raise, ast.Continue)) or self._leaves_inner(node, loop):
                 continue
             condition = self._condition(node, loop)
             if condition is not None:
                 text = ast.unparse(condition.test)
-                yield LoopExit(line=node.lineno, condition_line=condition.lineno, condition=text[:120])
+                skips = isinstance(node, ast.Continue)
+                yield LoopExit(line=node.lineno, condition_line=condition.lineno, condition=text[:120], skips=skips)
 
     def _leaves_inner(self, node: ast.AST, loop: ast.AST) -> bool:
         """Return whether a ``break`` leaves another loop inside this one, or a ``return`` a function inside it."""
-        inner = (ast.For, ast.While, ast.AsyncFor) if isinstance(node, ast.Break) else (ast.FunctionDef, ast.Lambda)
+        inner = (
+            (ast.For, ast.While, ast.AsyncFor)
+            if isinstance(node, (ast.Break, ast.Continue))
+            else (ast.FunctionDef, ast.Lambda)
+        )
         parent = self.parents.get(node)
         while parent is not None and parent is not loop:
             if isinstance(parent, inner):

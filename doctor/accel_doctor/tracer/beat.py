@@ -44,9 +44,10 @@ class Writer:
     def summary(self, *, force: bool = False) -> None:
         """Replace the summary, when anything has happened since the last."""
         with self.lock:
-            if core.progress == self.written and not force:
+            now = core.progress + core.noted
+            if now == self.written and not force:
                 return
-            self.written = core.progress
+            self.written = now
             data = self._fit(self._snapshot())
             temporary = self.stem + ".new"
             descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)

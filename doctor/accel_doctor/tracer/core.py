@@ -35,6 +35,8 @@ class Core:
         self.lists: dict[str, list[Row]] = {}
         self.fields: Row = {}
         self.progress = 0
+        self.noted = 0
+        """Records that were added or changed without a step forward."""
         self.steps = 0
         self.collectives = 0
         self.backwards = 0

@@ -74,6 +74,7 @@ def _record(kind: str, path: str, where: Site, how: str, more: Row) -> Row | Non
         row.update(
             how=how, via=core.via[0] if core.via else "", collective=core.collectives, step=core.steps, at_s=time.time()
         )
+    core.noted += 1
     row["count"] = row.get("count", 0) + 1
     row.update(more)
     return row

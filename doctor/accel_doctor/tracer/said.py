@@ -32,6 +32,7 @@ def _note(kind: str, where: Site | None, text: str = "", name: str = "") -> None
     row = find(core.rows("said"), MOST, kind=kind, site=where)
     if row is None:
         return
+    core.noted += 1
     count = row["count"] = row.get("count", 0) + 1
     if count <= 16 and text and names_rank(text):
         row["names_rank"] = row.get("names_rank", 0) + 1
