@@ -8,7 +8,7 @@ import warnings
 from typing import NamedTuple
 
 from accel_doctor.evidence.source import CallSite, Flow, SourceFile, Suppression
-from accel_doctor.source import topics_data, topics_model, topics_run
+from accel_doctor.source import topics_data, topics_model, topics_run, topics_steps
 from accel_doctor.source.flows import Notes, unique
 from accel_doctor.source.reader import Module, Parse, Reader
 from accel_doctor.source.sites import call_sites
@@ -17,7 +17,7 @@ RELEVANT = re.compile(
     rb"accelerate|torch|transformers|lightning|deepspeed|wandb|Accelerator|accelerator|PartialState|notebook_launcher|LOCAL_RANK"
 )
 IGNORE = re.compile(r"#\s*accel-doctor:\s*ignore(?:\[([A-Z0-9, ]*)\])?\s*(.*)")
-TOPICS = (*topics_data.TOPICS, *topics_model.TOPICS, *topics_run.TOPICS)
+TOPICS = (*topics_data.TOPICS, *topics_steps.TOPICS, *topics_model.TOPICS, *topics_run.TOPICS)
 FRAMEWORKS = (
     ("accelerate", "accelerate"),
     ("torch.distributed", "torch.distributed"),
