@@ -16,7 +16,7 @@ from accel_doctor.errors import DoctorError
 from accel_doctor.evidence import Asked, Ending, Evidence, Interpreter, Launch, Rank, RankEnd, StallSeen
 from accel_doctor.evidence.trace_file import read_traced_ranks
 from accel_doctor.exams.site_code import read_code
-from accel_doctor.launch.job import Job, Signals, traced
+from accel_doctor.launch.job import Job, Signals, split_assignments, traced
 from accel_doctor.launch.resolve import resolve
 from accel_doctor.launch.run_watch import Ended, Limits, RunWatch, make_shm
 from accel_doctor.machine.devices import read_devices
@@ -87,9 +87,10 @@ def examine(request: Request) -> Evidence:
 
 def _run(request: Request, environment: dict[str, str], shm: str) -> _Run:
     with Signals() as signals:
+        assigned, command = split_assignments(request.words)
         job = Job(
-            request.words,
-            environment=traced(environment, request.run_dir, shm, request.limits.steps),
+            command,
+            environment={**traced(environment, request.run_dir, shm, request.limits.steps), **assigned},
             cwd=request.cwd,
         )
         signals.job = job

@@ -1,6 +1,7 @@
 """Starts the user's own command as he would: same terminal, same stdin, same signals, nothing between him and it."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from uuid import uuid4
 from accel_doctor.errors import UsageError
 from accel_doctor.launch.process import MARK, LaunchedProcess
 
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 INJECT = Path(__file__).parent.parent / "tracer" / "inject"
 
@@ -35,6 +37,19 @@ class Job(LaunchedProcess):
             self._popen = subprocess.Popen(command, cwd=cwd, env={**environment, MARK: self.mark})
         except OSError as error:
             raise UsageError(f"{argv[0]} cannot be started: {error.strerror}") from error
+
+
+def split_assignments(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the leading ``NAME=value`` words, as a shell takes them, and the command.
+
+    Raises:
+        UsageError: nothing is left to run.
+    """
+    count = next((i for i, word in enumerate(words) if not ASSIGNMENT.match(word)), len(words))
+    if count == len(words):
+        raise UsageError("there is no command after the variables: accel-doctor run -- accelerate launch train.py")
+    pairs = (word.partition("=") for word in words[:count])
+    return {name: value for name, _, value in pairs}, tuple(words[count:])
 
 
 def found(program: str, environment: Mapping[str, str]) -> str:

@@ -1,0 +1,29 @@
+"""Healthy: 4 rows on each of 2 ranks."""
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def main() -> None:
+    """Fit a small network to sums of random numbers."""
+    accelerator = Accelerator()
+    set_seed(0)
+    x = torch.randn(192, 4)
+    loader = DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=4, shuffle=True)
+    model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for epoch in range(2):
+        for inputs, targets in loader:
+            loss = nn.functional.mse_loss(model(inputs), targets)
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+        accelerator.print(f"epoch {epoch}: loss {loss.item():.3f}")
+
+
+if __name__ == "__main__":
+    main()
