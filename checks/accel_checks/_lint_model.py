@@ -76,12 +76,19 @@ GRD005 = flow_judge(
 )
 GRD008 = flow_judge(
     Says(
+        "accumulation.one_model",
+        "accumulate({told}) leaves out {name}, which is trained with it: its gradients are averaged after every "
+        "micro-batch",
+        Severity.WARNING,
+        wanted="accelerator.accumulate with every model that is stepped",
+    ),
+    Says(
         "accumulation.syncs_always",
         "gradients are accumulated by hand (`{guard}`, line {guard_line}), but averaged over the ranks after "
         "every micro-batch",
         Severity.WARNING,
         wanted="accelerator.accumulate(model), or no_sync() in all micro-batches but the last",
-    )
+    ),
 )
 GRD010 = flow_judge(
     Says(

@@ -13,6 +13,10 @@ from accel_doctor.source.values import Value, constant, merge, truth
 class Branches(Expressions):
     """Executes statements that divide ranks or end them."""
 
+    def quietly(self, node: ast.expr) -> Value:
+        """Return an expression's value without noting calls."""
+        raise NotImplementedError
+
     def block(self, body: list[ast.stmt]) -> None:
         """Execute statements until no rank is left to go on."""
         raise NotImplementedError
@@ -123,6 +127,9 @@ class Branches(Expressions):
         self.loops.append(loop)
         self.block(node.body)
         self.loops.pop()
+        if isinstance(node, ast.While) and (again := truth(self.quietly(node.test))).local:
+            guard = self.guarding(node.test, again.true, again.local)
+            loop.exits.append(Exit(guard, node, "while", self.collectives))
         self.looped(loop)
         del self.guards[depth:]
         self.ranks, self.local = (self.ranks | loop.rejoin) or entry, local

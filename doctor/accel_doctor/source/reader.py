@@ -64,7 +64,10 @@ SPEAKS = re.compile(
     r"(import|from)\s+accelerate\b|accelerator\.(is_main|is_local|is_last|prepare|backward|gather|reduce|wait_for|print|process_index|sync_|num_processes|unwrap)"
 )
 """Words by which a name ``accelerator`` is that of an Accelerator, and not of a device."""
-METRIC = re.compile(r"acc|correct|hits?\b|score|f1|bleu|rouge|match|top1|top5|right", re.IGNORECASE)
+METRIC = re.compile(
+    r"acc|correct|hits?\b|score|f1|bleu|rouge|match|top1|top5|right|pred|label|refs?\b|referen|target|truth|logit",
+    re.IGNORECASE,
+)
 RANKED = re.compile(r"accelerator|rank|\bdist\.(get|all|is_|barrier|broad)|barrier|all_reduce|is_main|is_master|fabric")
 
 
@@ -298,19 +301,20 @@ class Reader(Roles):
 
     def _augmented(self, node: ast.AugAssign) -> None:
         super()._augmented(node)
-        name = node.target.id if isinstance(node.target, ast.Name) else ""
+        if isinstance(node.target, ast.Name) and self._evaluates(node.target.id):
+            held = self.scope.names.get(node.target.id)
+            if held is not None:
+                self.scope.names[node.target.id] = held.but(marks=held.marks | {"eval_sum"})
+
+    def collecting(self, name: str, owner: Value) -> None:
+        """Mark a list that collects what one rank evaluates."""
+        if self._evaluates(name):
+            owner.marks |= {"eval_sum"}
+
+    def _evaluates(self, name: str) -> bool:
         loop = next((x for x in reversed(self.loops) if x.kind == "data"), None)
-        if (
-            loop is None
-            or not METRIC.search(name)
-            or loop.source is None
-            or not loop.source.wrapped
-            or _trains(loop.node)
-        ):
-            return
-        held = self.scope.names.get(name)
-        if held is not None:
-            self.scope.names[name] = held.but(marks=held.marks | {"eval_sum"})
+        sharded = loop is not None and loop.source is not None and bool(loop.source.wrapped)
+        return sharded and loop is not None and bool(METRIC.search(name)) and not _trains(loop.node)
 
     def assigning(self, node: ast.Assign, found: Value) -> None:
         """Look at the names that prepare's results get."""

@@ -123,6 +123,7 @@ class Roles(Owners):
             owner.taint |= joined(args).taint & ~RANK
             owner.flow |= joined(args).flow
             owner.marks |= joined(args).marks
+            self.collecting(dotted(node.func.value) if isinstance(node.func, ast.Attribute) else "", owner)
         if last in ("to", "cuda") and owner.kind in ("tensor", "batch", "", "param"):
             self._moved(last, node, args, kwargs)
             return owner
@@ -199,6 +200,9 @@ class Roles(Owners):
             thing.frozen.discard(part)
             if part == "*":
                 thing.frozen.clear()
+
+    def collecting(self, name: str, owner: Value) -> None:
+        """Look at a list that grows; the subclass does."""
 
     def setting(self, base: Value, target: ast.Attribute, value: Value) -> None:
         """Look at an attribute that is set: a frozen parameter, another print, a handler's level."""

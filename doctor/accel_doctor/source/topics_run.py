@@ -180,7 +180,8 @@ def exits(notes: Notes) -> Iterator[Flow]:
         later = [v for v in notes.reader.visits if v.order > event.order and v.operation.contract is Contract.ALL]
         guards = [g for g in event.guards if g.mask not in (0, EVERY)]
         code = event.value.const if event.value is not None else 0
-        if later and guards and code in (0, None) and not event.guards[-1].local:
+        told = any(v.ranks != EVERY for v in later)
+        if later and not told and guards and code in (0, None) and not event.guards[-1].local:
             yield at(
                 "process.exits", event.node, event.path, short(guards[-1].test, 60), waits_line=later[0].node.lineno
             )

@@ -113,11 +113,31 @@ def accumulation(notes: Notes) -> Iterator[Flow]:
     yield from _twice(notes)
     yield from _not_applied(notes)
     yield from _unprepared_steps(notes)
+    yield from _one_of_several(notes)
     if (
         not notes.says(r"no_sync|require_backward_grad_sync|requires_gradient_sync|\.accumulate\(|LocalSGD")
         and not notes.sharding
     ):
         yield from _every_micro_batch(notes)
+
+
+def _one_of_several(notes: Notes) -> Iterator[Flow]:
+    """Accumulation that is told of one of the models that are stepped together."""
+    for event in notes.of("accumulate"):
+        told = event.extra["things"]
+        loop = notes.training_loop(event)
+        inside = [
+            e for e in notes.of("backward") if e.order > event.order and "accumulate" in e.contexts and loop in e.loops
+        ]
+        if not told or not inside or inside[0].value is None or not _steps_of(notes):
+            continue
+        passed = {f.thing for f in inside[0].value.flow if f.via == "wrapper" and "*" not in f.thing.frozen}
+        stepped = {
+            m for t in notes.reader.things if t.role == "optimizer" and set(told) & set(t.models) for m in t.models
+        }
+        left = [t for t in passed & stepped if t not in told]
+        if left:
+            yield at("accumulation.one_model", event.node, event.path, left[0].name, told=told[0].name)
 
 
 def _steps_of(notes: Notes) -> list[tuple[Thing, Value]]:
