@@ -19,7 +19,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             name = {"deepspeed": "DeepSpeed ZeRO", "fsdp": "FSDP"}[strategy]
             yield call_finding(
                 call,
-                f"{short(call)} saves one rank's optimizer state: under {name}, which this script is for, that is its shard",
+                f"{short(call)} saves one rank's optimizer state: under {name}, which this script is for, that "
+                f"is its shard",
                 Severity.WARNING,
                 "accelerator.save_state(directory) on every rank",
             )

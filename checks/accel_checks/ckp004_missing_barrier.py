@@ -6,7 +6,8 @@ from accel_doctor.check import Check, Invariant
 SEEN = flow_judge(
     Says(
         "file.unsynced",
-        "`{name}` is written by line {writer_line} ({writers} ranks) and met again here ({how}) with no barrier between: a rank "
+        "`{name}` is written by line {writer_line} ({writers} ranks) and met again here ({how}) with no "
+        "barrier between: a rank "
         "may come before the writer is through",
         wanted="accelerator.wait_for_everyone() after the writing",
     ),

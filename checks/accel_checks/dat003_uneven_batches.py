@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from accel_checks._lint_data import DAT003
 from accel_checks._hangs import hang_judge
+from accel_checks._lint_data import DAT003
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Evidence, Rank
 

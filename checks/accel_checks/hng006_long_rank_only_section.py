@@ -6,7 +6,8 @@ from accel_doctor.check import Check, Invariant, Severity
 SEEN = flow_judge(
     Says(
         "section.main_only",
-        "the main process runs this loop over data alone; the others wait for it at line {waits_line}, until the timeout",
+        "the main process runs this loop over data alone; the others wait for it at line {waits_line}, until "
+        "the timeout",
         Severity.WARNING,
         wanted="the loop on every rank, over a prepared loader",
     ),

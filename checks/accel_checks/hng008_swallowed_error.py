@@ -17,7 +17,8 @@ CHECK = Check(
     name="swallowed-error",
     invariant=Invariant.PRESENT,
     title="An error is caught on one rank while the others go on",
-    why="The rank that fails skips its collective and takes the next one for it; the others wait for it, or mix up two steps.",
+    why="The rank that fails skips its collective and takes the next one for it; the others wait for it, or "
+    "mix up two steps.",
     fix="let the error end the job, or agree on it first: accelerator.set_trigger() and check_trigger()",
     judges=(SEEN,),
     severity=Severity.WARNING,

@@ -16,7 +16,8 @@ CHECK = Check(
     name="cuda-before-fork",
     invariant=Invariant.PRESENT,
     title="CUDA is initialised before the launcher forks",
-    why="A forked process cannot use CUDA that its parent has initialised: the launcher refuses, or the ranks fail at their first CUDA call.",
+    why="A forked process cannot use CUDA that its parent has initialised: the launcher refuses, or the ranks "
+    "fail at their first CUDA call.",
     fix="move the line into the function that is launched",
     judges=(SEEN,),
 )

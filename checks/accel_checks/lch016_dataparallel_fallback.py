@@ -17,7 +17,8 @@ CHECK = Check(
     name="dataparallel-fallback",
     invariant=Invariant.BALANCED,
     title="torch.nn.DataParallel drives the devices from one process",
-    why="One process copies the model to every device in each step and gathers the outputs on the first, which stays busiest and fullest.",
+    why="One process copies the model to every device in each step and gathers the outputs on the first, which "
+    "stays busiest and fullest.",
     fix="one process a device: accelerate launch, and accelerator.prepare instead of DataParallel",
     judges=(SEEN,),
     severity=Severity.WARNING,

@@ -11,7 +11,8 @@ SEEN = flow_judge(
     ),
     Says(
         "device.default",
-        "{name} takes the current device before it was set for this rank: every rank's first CUDA context lies on device 0",
+        "{name} takes the current device before it was set for this rank: every rank's first CUDA context lies "
+        "on device 0",
         Severity.WARNING,
         wanted="torch.cuda.set_device(local_rank), or Accelerator(), first",
     ),

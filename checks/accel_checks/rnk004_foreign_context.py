@@ -16,7 +16,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         if call.note != "mapped" and call.ranks == "all" and not call.varies_by and STATE.search(call.target):
             yield call_finding(
                 call,
-                f"torch.load(`{call.target}`) without map_location: every rank loads to the device the tensors were saved "
+                f"torch.load(`{call.target}`) without map_location: every rank loads to the device the tensors "
+                f"were saved "
                 "from, usually device 0",
                 Severity.WARNING,
                 'map_location="cpu", or accelerator.device',
