@@ -57,6 +57,8 @@ class Wrapped(Record, frozen=True, kw_only=True):
     trainable: int = 0
     """Parameters that the wrapper knew as trainable when it was made."""
     find_unused: bool = False
+    compiled: bool = False
+    """The wrapper itself was compiled: its forwards were not counted."""
     forwards: int = 0
     """Forwards through the wrapper with gradients."""
     synced_forwards: int = 0

@@ -158,7 +158,8 @@ def _count_wrapped(row: Row) -> None:
     wrapped = core.rows("wrapped")[row["wrapper"]]
     row["backwards"] = wrapped.get("_backs", 0)
     row["syncs"] = wrapped.get("_syncs", 0)
-    if not wrapped.get("_since_step") and wrapped["wrapper"] == "DistributedDataParallel":
+    uncounted = wrapped.get("compiled") or wrapped["wrapper"] != "DistributedDataParallel"
+    if not wrapped.get("_since_step") and not uncounted:
         wrapped["skipped_steps"] += 1
         models.look_for_bare_forward(row["wrapper"])
     wrapped["_since_step"] = 0

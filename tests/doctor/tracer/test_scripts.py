@@ -316,6 +316,25 @@ HEALTHY = {
         l13="model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)",
         l18="        optimizer.step(); schedule.step()",
     ),
+    "a compiled wrapper": case(
+        "",
+        "",
+        l13="model, optimizer, loader = accelerator.prepare(model, optimizer, loader); compiled = torch.compile(model, backend='eager')",
+        l16="        loss = (compiled(a) - b).pow(2).mean()",
+    ),
+    "FSDP 2 in units": case(
+        "",
+        "",
+        l11="model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(5)], nn.Linear(4, 1))",
+        l12="from torch.distributed.fsdp import fully_shard",
+        l13="loader = accelerator.prepare(loader); [fully_shard(layer) for layer in model]; fully_shard(model); optimizer = torch.optim.SGD(model.parameters(), lr=0.05)",
+    ),
+    "the last epoch broken off on every rank alike": case(
+        "", "", l19="        optimizer.zero_grad()\n        if epoch == 1 and step == 2: break"
+    ),
+    "several forwards of one model in a step": case(
+        "", "", l16="        loss = (model(a) - b).pow(2).mean() + (model(a + 1) - b).pow(2).mean()"
+    ),
     "FSDP in units": case(
         "",
         "",
