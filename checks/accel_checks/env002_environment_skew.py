@@ -1,10 +1,10 @@
 """ENV002: environment variables differ between ranks where they must not."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, ranks_of
-from accel_doctor.evidence import Evidence, Rank
+from accel_doctor.evidence import Evidence
 from accel_doctor.skew import Skew, skew
 
 FAMILIES = re.compile(
@@ -25,8 +25,9 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     ranks = [r for r in evidence.world if r.environment]
     if len(ranks) < 2:
         raise NotApplicable("one rank has no peers to differ from")
+    hosts = [[r for r in group if r.environment] for group in evidence.by_host.values()]
     for name in sorted({name for r in ranks for name in r.environment if _is_compared(name)}):
-        for group in _groups(name, ranks):
+        for group in hosts if OF_ONE_HOST.search(name) else [ranks]:
             differs = skew((r, r.environment.get(name, UNSET)) for r in group)
             if differs:
                 yield _finding(name, differs)
@@ -34,12 +35,6 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_compared(name: str) -> bool:
     return bool(FAMILIES.search(name)) and not OF_ONE_RANK.search(name)
-
-
-def _groups(name: str, ranks: Sequence[Rank]) -> list[list[Rank]]:
-    if not OF_ONE_HOST.search(name):
-        return [list(ranks)]
-    return [[r for r in ranks if r.host == host] for host in sorted({r.host for r in ranks})]
 
 
 def _finding(name: str, differs: Skew) -> Finding:
