@@ -26,7 +26,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     need, files = size * keep, keep * (FILES + FILES_A_RANK * len(evidence.world))
     free, inodes = storage.free_bytes, storage.free_inodes
     if free is not None and free < need:
-        text = f"has {size_text(free)} free; {keep} checkpoints of {size_text(size)} need {size_text(need)}"
+        wants = "a checkpoint needs" if keep == 1 else f"{keep} checkpoints of {size_text(size)} need"
+        text = f"has {size_text(free)} free; {wants} {size_text(need)}"
         yield _finding(storage, text, size_text(free), size_text(need), {"free_bytes": free, "need_bytes": need})
     if inodes is not None and inodes < files:
         text = f"can take {inodes} more files; {keep} checkpoints are {files}"

@@ -59,7 +59,7 @@ CHECK = Check(
     invariant=Invariant.EQUAL,
     title="A launch setting never reaches the ranks",
     why="accelerate drops it without a word, and the run differs from what its config says.",
-    fix="set it where it is read, or take it out",
+    fix="put the value where it takes effect, or take it out",
     judges=(Judge(needs=("launch",), judge=judge),),
     consequence_of=("LCH002", "LCH003"),
 )

@@ -20,7 +20,8 @@ def test_size_times_the_number_kept_is_more_than_is_free() -> None:
 
 
 def test_one_checkpoint_is_kept_where_nobody_says_how_many() -> None:
-    assert findings(CHECK, with_storage(Asked(checkpoint_bytes=20 * GIB), free_bytes=19 * GIB))
+    (finding,) = findings(CHECK, with_storage(Asked(checkpoint_bytes=20 * GIB), free_bytes=19 * GIB))
+    assert finding.message == "/data/ckpt has 19 GiB free; a checkpoint needs 20 GiB"
 
 
 def test_too_few_inodes() -> None:
