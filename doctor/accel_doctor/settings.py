@@ -50,6 +50,11 @@ class Options(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     verbose: bool | UnsetType = UNSET
     quiet: bool | UnsetType = UNSET
     thresholds: dict[str, Finite | dict[str, Finite]] = {}
+    contracts: dict[str, Literal["all", "one", "one_first", "any"]] = {}
+
+
+TABLES = ("thresholds", "contracts")
+"""What is no option of the command line."""
 
 
 class Settings(NamedTuple):
@@ -60,6 +65,8 @@ class Settings(NamedTuple):
     """By option name with underscores, as click calls its parameters; only what is set."""
     thresholds: dict[str, float] = {}
     """By ``ID.name``."""
+    contracts: dict[str, str] = {}
+    """Rank contracts of the user's own operations: ``"mylib.save" = "one"``."""
 
     @property
     def source(self) -> str:
@@ -119,8 +126,13 @@ def _settings(path: Path, table: dict[str, Any]) -> Settings:
         options = msgspec.convert(table, Options)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {_explain(str(error))}") from error
-    named = {name: getattr(options, name) for name in options.__struct_fields__ if name != "thresholds"}
-    return Settings(path, {k: v for k, v in named.items() if v is not UNSET}, dict(_flat(options.thresholds)))
+    named = {name: getattr(options, name) for name in options.__struct_fields__ if name not in TABLES}
+    return Settings(
+        path,
+        {k: v for k, v in named.items() if v is not UNSET},
+        contracts=dict(options.contracts),
+        thresholds=dict(_flat(options.thresholds)),
+    )
 
 
 def _explain(error: str) -> str:

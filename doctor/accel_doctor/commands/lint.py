@@ -10,6 +10,7 @@ import click
 from accel_doctor.check import Severity
 from accel_doctor.commands.options import ExamCommand, ExamContext, exam_options, pass_exam, sources
 from accel_doctor.commands.output import ReportPlan, plan_report
+from accel_doctor.contracts import extended
 from accel_doctor.diagnose import diagnose
 from accel_doctor.errors import DoctorError, UsageError
 from accel_doctor.evidence import Asked, CallSite, Evidence
@@ -37,14 +38,15 @@ def command(ctx: ExamContext, /, paths: tuple[str, ...], explain_line: str | Non
     plan = plan_report(ctx)
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     asked = Asked(sources=sources(ctx))
-    evidence = examine(paths, stdin, asked)
+    contracts = extended(ctx.settings.contracts)
+    evidence = examine(paths, stdin, asked, contracts)
     if given["diff"]:
         emit("".join(_patch(name, old, new) for name, old, new in _repaired(evidence, plan)), sys.stdout)
         return 0
     if given["fix"]:
         for name, _, new in _repaired(evidence, plan):
             Path(name).write_bytes(new.encode())
-        evidence = examine(paths, stdin, asked)
+        evidence = examine(paths, stdin, asked, contracts)
     return plan.finish(evidence)
 
 

@@ -2,12 +2,13 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from accel_doctor import __version__
+from accel_doctor.contracts import Operation
 from accel_doctor.errors import DoctorError, UsageError
 from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Launch, Source, SourceFile
 from accel_doctor.source.facts import RELEVANT, Facts, parse_text, read_module, syntax_tree
@@ -24,14 +25,16 @@ DEVICES = 8
 SIZE_LIMIT_BYTES = 8 * 2**20
 
 
-def examine(paths: Iterable[str], stdin: bytes | None, asked: Asked) -> Evidence:
-    """Return what the files show.
+def examine(
+    paths: Iterable[str], stdin: bytes | None, asked: Asked, contracts: Mapping[str, Operation] | None = None
+) -> Evidence:
+    """Return what the files show; ``contracts`` are of operations that the user adds.
 
     Raises:
         DoctorError: a path does not exist.
     """
     started = time.time()
-    parse = Parse()
+    parse = Parse(contracts or {})
     files = list(_files(paths))
     launches = [(name, file) for name, file in files if file is not None and name.endswith((*SHELLS, *CONFIGS))]
     launch, said = _launch(launches)

@@ -142,7 +142,7 @@ class Known(Library):
             found: Value | None = special(name, node, args, kwargs)
             if found is not None:
                 return found
-        known = operation(name)
+        known = self.contracts.get(name) or operation(name)
         if known is None and (cond := names.predicate(last)) is not None:
             return Value(cond=cond, taint=RANK)
         if known is not None:

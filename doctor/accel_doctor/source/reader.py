@@ -4,10 +4,11 @@ import ast
 import re
 import sys
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from accel_doctor.contracts import canonical
+from accel_doctor.contracts import Operation, canonical
 from accel_doctor.source.ranks import EVERY
 from accel_doctor.source.roles import Roles
 from accel_doctor.source.state import Cut, Loop
@@ -86,6 +87,7 @@ class Reader(Roles):
     def __init__(self, parse: "Parse", module: Module) -> None:
         super().__init__()
         self.parse, self.main = parse, module
+        self.contracts = parse.contracts
         self.modules: dict[str, Scope] = {}
         self.unfollowed: list[str] = []
         self.texts: dict[str, str] = {}
@@ -131,6 +133,8 @@ class Reader(Roles):
     def imported(self, module: str, name: str | None, level: int, node: ast.AST) -> Value:
         """Return what an import brings: a local module is read, another is known by its names."""
         top = module.partition(".")[0]
+        if name and f"{module}.{name}" in self.contracts:
+            return Value("ref", ref=f"{module}.{name}")
         if not level and (top in FOREIGN or top in sys.stdlib_module_names):
             return Value("ref", ref=canonical(f"{module}.{name}" if name else module))
         scope = self._local(module, level)
@@ -337,7 +341,9 @@ def _trains(loop: ast.AST) -> bool:
 class Parse:
     """Finds and parses files, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, contracts: Mapping[str, Operation]) -> None:
+        self.contracts = contracts
+        """Of operations that the user adds."""
         self._modules: dict[Path, Module | None] = {}
         self._folders: dict[str, Path] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}

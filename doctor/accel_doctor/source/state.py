@@ -1,6 +1,7 @@
 """Where the reader of a script stands: which ranks are here, under which guards, in which loops."""
 
 import ast
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from accel_doctor.contracts import Contract, Kind, Operation
@@ -113,7 +114,7 @@ class State:
         self.children = 0
         self.order = 0
         self.flags: set[str] = set()
-        self.text = ""
+        self.contracts: Mapping[str, Operation] = {}
 
     @property
     def scope(self) -> Scope:

@@ -108,3 +108,14 @@ def test_a_whole_command_is_no_fault_and_two_launches_are_two_lints() -> None:
     assert report("run.sh") == (0, {})
     Path("b.sh").write_text("")
     assert main(["lint", "run.sh", "b.sh"]) == 2
+
+
+def test_a_contract_of_the_users_own_is_kept() -> None:
+    Path("accel-doctor.toml").write_text('[contracts]\n"mylib.meet" = "all"\n"mylib.keep" = "one"\n')
+    Path("train.py").write_text(
+        "from accelerate import Accelerator\nfrom mylib import keep, meet\naccelerator = Accelerator()\nkeep('a')\n"
+        "if accelerator.is_main_process:\n    meet()\n"
+    )
+    assert report("train.py") == (1, {"LOG004": [("train.py", 4)], "HNG002": [("train.py", 6)]})
+    Path("accel-doctor.toml").write_text('[contracts]\n"mylib.meet" = "two"\n')
+    assert main(["lint", "train.py"]) == 2
