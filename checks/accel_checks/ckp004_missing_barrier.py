@@ -1,7 +1,8 @@
 """CKP004: a file is read, deleted or renamed before everyone has written it."""
 
+from accel_checks._ckp004_run import judge_run
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant
+from accel_doctor.check import Check, Invariant, Judge
 
 SEEN = flow_judge(
     Says(
@@ -20,5 +21,5 @@ CHECK = Check(
     title="A file is read, deleted or renamed before everyone has written it",
     why="The other ranks run ahead of the one that writes: they find the file missing, or half of it.",
     fix="accelerator.wait_for_everyone() between the two",
-    judges=(SEEN,),
+    judges=(SEEN, Judge(needs=("ranks.trace",), judge=judge_run)),
 )

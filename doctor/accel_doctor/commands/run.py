@@ -55,8 +55,8 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, *
             stall_s=given["stall_timeout"],
             stop_at_stall=given["on_stall"] == "stop",
             steps=given["steps"],
+            say=say,
         ),
-        say=say,
     )
     evidence = examine(request)
     try:

@@ -327,19 +327,21 @@ class Draws(Record, frozen=True, kw_only=True):
 
 
 class Times(Record, frozen=True, kw_only=True):
-    """Seconds of this rank's loop, in all."""
+    """Seconds of this rank in each phase since its tracer began."""
 
-    loop_s: float = 0.0
-    """From the first to the last optimizer step."""
+    start_s: float = 0.0
     data_s: float = 0.0
     forward_s: float = 0.0
     backward_s: float = 0.0
+    """Under DistributedDataParallel the wait for the peers is in it."""
     step_s: float = 0.0
+    loop_s: float = 0.0
+    """In the script between all others."""
     save_s: float = 0.0
     collective_s: float = 0.0
-    """In collectives that the script called."""
+    """In collectives that the script called, the wait for the peers included."""
     own_ms: tuple[float, ...] = ()
-    """Own time from the end of one backward to the start of the next, without collectives, of recent steps."""
+    """What it did by itself between the last backward calls: all but backward and collectives; at most 128."""
 
 
 class Frame(Record, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +36,6 @@ class Request(NamedTuple):
     run_dir: Path
     cwd: Path
     limits: Limits
-    say: Callable[[str], None]
 
 
 class _Run(NamedTuple):

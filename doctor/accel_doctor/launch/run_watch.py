@@ -7,6 +7,7 @@ stopped or in uninterruptible sleep, or all asleep, in two or more samples. A bu
 import os
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ class Limits(NamedTuple):
     stall_s: float
     stop_at_stall: bool
     steps: int | None
+    say: Callable[[str], None]
 
 
 class Ended(NamedTuple):
@@ -194,6 +196,10 @@ class RunWatch:
         if not self.stalled:
             self.stalled = True
             self._take_stacks()
+            self._limits.say(
+                f"accel-doctor: nobody has moved for {self._patience(list(self._ranks.values())):.0f} s; stacks are in "
+                f"{self._run_dir}; {'the job is stopped' if self._limits.stop_at_stall else 'nothing was stopped'}"
+            )
         return "stalled" if limits.stop_at_stall else ""
 
     def _rehearsal_over(self, at: float) -> bool:

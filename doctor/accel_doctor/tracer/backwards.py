@@ -8,6 +8,7 @@ from .core import Row, core, find
 from .wrap import around
 
 MOST = 32
+OWN = ("start", "data", "forward", "step", "loop", "save")
 _state: Row = {"through": False, "depth": 0}
 
 
@@ -67,7 +68,9 @@ def _note(loss: Any, through: str) -> Any:  # noqa: ANN401
     loader = core.fields.get("_epoch")
     if loader is not None:
         loader["backwards"] = loader.get("backwards", 0) + 1
-    return core.enter("backward", site=where)
+    token = core.enter("backward", site=where)
+    _note_own_time()
+    return token
 
 
 def _leave(token: Any, error: BaseException | None) -> None:  # noqa: ANN401
@@ -75,6 +78,18 @@ def _leave(token: Any, error: BaseException | None) -> None:  # noqa: ANN401
         core.leave(token)
     if error is None:
         core.fields["_after_backward"] = core.since
+
+
+def _note_own_time() -> None:
+    """Note what this rank did by itself since its last backward: everything but backward and collectives."""
+    now = sum(core.spent.get(phase, 0.0) for phase in OWN)
+    before = core.fields.get("_own")
+    core.fields["_own"] = now
+    if before is not None:
+        own = core.fields.setdefault("own_ms", [])
+        own.append(round(1000 * (now - before), 3))
+        if len(own) > 128:
+            del own[:64]
 
 
 def _division(loss: Any) -> Row:  # noqa: ANN401

@@ -68,11 +68,13 @@ class Writer:
             "since_s": core.since,
             "loader": core.fields.get("_loader"),
         }
+        spent = {f"{phase}_s": round(seconds, 4) for phase, seconds in list(core.spent.items())}
         fields = {k: v for k, v in core.fields.items() if not k.startswith("_")}
         return {
             **core.lists,
             **fields,
             "position": position,
+            "times": {**spent, "own_ms": core.fields.get("own_ms", [])},
             "steps": core.steps,
             "collective_count": core.collectives,
             "broken": list(core.broken.values()),

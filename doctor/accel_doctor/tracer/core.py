@@ -46,6 +46,8 @@ class Core:
         self.via: list[str] = []
         self.site: Site | None = None
         self.since = time.time()
+        self.spent: dict[str, float] = {}
+        """Seconds in each phase."""
         self.thread = 0
         self.memory: Any = None
         """The mapped progress record, where there is one."""
@@ -57,14 +59,20 @@ class Core:
     def enter(self, phase: str, op: str = "", site: Site | None = None) -> tuple[str, str, Site | None]:
         """Go into a phase; return what to give back to ``leave``."""
         before = (self.phase, self.op, self.site)
+        self.account()
         self.phase, self.op, self.site = phase, op, site or self.site
         self.tick()
         return before
 
     def leave(self, before: tuple[str, str, Site | None]) -> None:
         """Go back to where the rank was."""
+        self.account()
         self.phase, self.op = before[0], before[1]
         self.tick()
+
+    def account(self) -> None:
+        """Add the time since the last move to the phase that the rank was in."""
+        self.spent[self.phase] = self.spent.get(self.phase, 0.0) + time.time() - self.since
 
     def tick(self) -> None:
         """Say that the rank moves."""
