@@ -8,6 +8,8 @@ from accel_checks._source import Says, flow_judge
 from accel_doctor.check import Check, Finding, Invariant, Judge, Location, NotApplicable, Severity
 from accel_doctor.evidence import ConfigFile, ConfigKey, Evidence
 
+_FIXES = {"program": "install it there, or examine the launch from the environment that trains"}
+
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Go through every file that configures the launch, and what the launcher will refuse."""
@@ -18,7 +20,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     for file in launch.config_files:
         yield from _judge_file(file)
     for refusal in refused:
-        yield Finding(message=f"the launch will stop at once: {refusal.why}")
+        yield Finding(message=f"the launch will stop at once: {refusal.why}", fix=_FIXES.get(refusal.about, ""))
 
 
 def _judge_file(file: ConfigFile) -> Iterator[Finding]:

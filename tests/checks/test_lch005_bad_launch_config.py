@@ -74,3 +74,9 @@ def test_a_good_file_passes() -> None:
 
 def test_without_a_file_there_is_no_question() -> None:
     assert outcome(CHECK, healthy_run()).reason == "no config file is read"
+
+
+def test_a_program_that_is_not_there_is_to_be_installed() -> None:
+    missing = Refusal(about="program", why="it asks for DeepSpeed, which is not installed for /opt/env/bin/python")
+    (found,) = findings(CHECK, run(refusals=(missing,)))
+    assert found.fix == "install it there, or examine the launch from the environment that trains"
