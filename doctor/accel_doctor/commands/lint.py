@@ -15,6 +15,7 @@ from accel_doctor.diagnose import diagnose
 from accel_doctor.errors import DoctorError, UsageError
 from accel_doctor.evidence import Asked, CallSite, Evidence
 from accel_doctor.exams.lint import examine
+from accel_doctor.reports.lines import render
 from accel_doctor.source.fixes import repair
 from accel_doctor.streams import emit
 
@@ -47,7 +48,11 @@ def command(ctx: ExamContext, /, paths: tuple[str, ...], explain_line: str | Non
         for name, _, new in _repaired(evidence, plan):
             Path(name).write_bytes(new.encode())
         evidence = examine(paths, stdin, asked, contracts)
-    return plan.finish(evidence)
+    if plan.targets or plan.format != "terminal":
+        return plan.finish(evidence)
+    diagnosis = plan.judge(evidence)
+    emit(render(diagnosis, verbosity=plan.verbosity), sys.stdout)
+    return diagnosis.exit_code
 
 
 def _repaired(evidence: Evidence, plan: ReportPlan) -> list[tuple[str, str, str]]:

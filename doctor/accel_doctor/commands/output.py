@@ -39,14 +39,18 @@ class ReportPlan(NamedTuple):
     targets: tuple[Target, ...]
     verbosity: int
 
+    def judge(self, evidence: Evidence) -> Diagnosis:
+        """Judge evidence as the options and settings ask."""
+        asked = msgspec.structs.replace(evidence.asked, thresholds={**evidence.asked.thresholds, **self.thresholds})
+        return diagnose(msgspec.structs.replace(evidence, asked=asked), self.checks, self.options)
+
     def finish(self, evidence: Evidence) -> int:
         """Judge evidence, write the reports and return the exit code.
 
         Raises:
             DoctorError: a report cannot be written; the others are.
         """
-        asked = msgspec.structs.replace(evidence.asked, thresholds={**evidence.asked.thresholds, **self.thresholds})
-        diagnosis = diagnose(msgspec.structs.replace(evidence, asked=asked), self.checks, self.options)
+        diagnosis = self.judge(evidence)
         write_reports(diagnosis, self)
         return diagnosis.exit_code
 

@@ -119,3 +119,15 @@ def test_a_contract_of_the_users_own_is_kept() -> None:
     assert report("train.py") == (1, {"LOG004": [("train.py", 4)], "HNG002": [("train.py", 6)]})
     Path("accel-doctor.toml").write_text('[contracts]\n"mylib.meet" = "two"\n')
     assert main(["lint", "train.py"]) == 2
+
+
+def test_a_finding_is_one_line_that_an_editor_can_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("train.py").write_text(HANGS)
+    assert main(["lint", "train.py"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("train.py:5:1 LOG001 unguarded-print print() runs on every rank")
+    assert [line for line in lines if line.startswith("train.py:7:5 HNG002 rank-dependent-collective ")]
+    assert "(`accelerator.is_main_process` at line 6)" in " ".join(lines)
+    assert lines[-1] == "FAILED  1 error, 1 warning, 1 file"
+    assert main(["lint", "train.py", "-q"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 3
