@@ -159,6 +159,7 @@ SICK = {
         FSDP2.replace("tp_size: 1", "tp_size: 2").replace("shard_size: 2", "shard_size: 1"), "LCH007"
     ),
     "dimensions under fsdp 1": Case(FSDP2.replace("version: 2", "version: 1"), "LCH007"),
+    "dimensions without a device": Case(FSDP2, "LCH006", gpus=0),
     "local state dict": Case(FSDP2.replace("SHARDED_STATE", "LOCAL_STATE"), "LCH007"),
     "a whole section unread": Case(FSDP1.replace(": FSDP", ": MULTI_GPU"), "LCH006"),
     "unquoted no": Case(GPUS.replace("bf16\n", "no\n"), "LCH005"),

@@ -7,7 +7,7 @@ from accel_doctor.evidence import Value
 from accel_doctor.launch.effects import DEEPSPEED_VARIABLES, NEVER_EXPORTED, SINGLE, exported
 from accel_doctor.launch.flags import ACCELERATE
 from accel_doctor.launch.ledger import Ledger
-from accel_doctor.launch.refusals import dies_without_device
+from accel_doctor.launch.refusals import death_without_device
 from accel_doctor.launch.schema import UNREAD
 
 _NOTHING = frozenset({"", "none", "no", "false", "0", "{}", "[]", "['']"})
@@ -83,7 +83,7 @@ def note_losses(ledger: Ledger, path: str, devices: int | None) -> None:
             ledger.lost(name, why)
     if path == "use_fsdp":
         _note_fsdp(ledger)
-    if path == "use_fsdp" and devices == 0 and not dies_without_device(ledger):
+    if path == "use_fsdp" and devices == 0 and not death_without_device(ledger, "FSDP"):
         ledger.lost("use_fsdp", "torch sees no device: accelerate makes no FSDP of it")
 
 

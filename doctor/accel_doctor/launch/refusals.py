@@ -57,17 +57,26 @@ def refuse_launcher(ledger: Ledger, path: str) -> Iterable[Refusal]:
         yield Refusal(about="conflict", why=why, settings=("fsdp_sync_module_states", "fsdp_cpu_ram_efficient_loading"))
 
 
-def dies_without_device(ledger: Ledger) -> bool:
-    """Return whether accelerate's FSDP1 plugin demands a device."""
+def death_without_device(ledger: Ledger, strategy: str) -> str:
+    """Return what each rank dies of where torch sees no device, or an empty string."""
     wants = truth(ledger.value("fsdp_sync_module_states")) or truth(ledger.value("fsdp_cpu_ram_efficient_loading"))
-    return str(ledger.value("fsdp_version") or 1) == "1" and wants
+    if strategy == "FSDP" and wants and str(ledger.value("fsdp_version") or 1) == "1":
+        return "FSDP1 with fsdp_sync_module_states"
+    split = ledger.value("use_parallelism_config") and math.prod(_sizes(ledger).values()) > 1
+    return "a parallelism_config" if split and strategy in ("FSDP", "DDP") else ""
 
 
 def refuse_ranks(ledger: Ledger, strategy: str, devices: int | None) -> Iterable[Refusal]:
     """Return the settings that the ranks will die of on this machine."""
-    if strategy == "FSDP" and devices == 0 and dies_without_device(ledger):
-        why = "FSDP1 with fsdp_sync_module_states needs a device, torch sees none: each rank dies in Accelerator()"
-        yield Refusal(about="ranks", why=why, settings=("use_fsdp", "fsdp_sync_module_states"))
+    if devices == 0 and (what := death_without_device(ledger, strategy)):
+        why = f"{what} needs a device, torch sees none: each rank dies in Accelerator()"
+        yield Refusal(about="ranks", why=why, settings=("use_fsdp", "fsdp_sync_module_states", *_SIZES.values()))
+
+
+def _sizes(ledger: Ledger) -> dict[str, int]:
+    """Return the sizes of the parallelism config by their short names."""
+    sizes = {short: ledger.number(name) for short, name in _SIZES.items()}
+    return {short: 1 if size is None else size for short, size in sizes.items()}
 
 
 def refuse_clashes(ledger: Ledger, strategy: str) -> Iterable[Refusal]:
@@ -78,10 +87,8 @@ def refuse_clashes(ledger: Ledger, strategy: str) -> Iterable[Refusal]:
         why = "FSDP2 has no LOCAL_STATE_DICT: take SHARDED_STATE_DICT or FULL_STATE_DICT"
         yield Refusal(about="clash", why=why, settings=("fsdp_state_dict_type", "fsdp_version"))
     if ledger.value("use_parallelism_config"):
-        sizes = {short: ledger.number(name) for short, name in _SIZES.items()}
-        known = {short: 1 if size is None else size for short, size in sizes.items()}
         of_fsdp = "" if strategy != "FSDP" else "2" if second else "1"
-        if why := _why_not_split(known, ledger.number("num_processes"), of_fsdp):
+        if why := _why_not_split(_sizes(ledger), ledger.number("num_processes"), of_fsdp):
             named = tuple(name for name in _SIZES.values() if ledger.named(name))
             yield Refusal(about="clash", why=why, settings=(*named, "num_processes"))
 
