@@ -5,7 +5,6 @@ import importlib.util
 import os
 import runpy
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -43,7 +42,6 @@ def run(run_dir: Path) -> int:
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else 0
     except BaseException:  # noqa: BLE001 - the interpreter would take it to the hook
-        traceback.print_exc()
         sys.excepthook(*sys.exc_info())
         code = 1
     atexit._run_exitfuncs()

@@ -22,7 +22,6 @@ def straggler(evidence: Evidence) -> Iterator[Finding]:
     peers = median(ms for i, ms in enumerate(own) if i != worst)
     if own[worst] > SLOWER * peers and own[worst] - peers > LEAST_MS:
         slow = ranks[worst]
-        backward = slow.trace.backwards[0].site if slow.trace.backwards else None
         yield Finding(
             message=f"{slow.rank.name} takes {own[worst]:.0f} ms by itself between two backward calls, its peers "
             f"{peers:.0f} ms: they wait for it in every step",
@@ -31,7 +30,6 @@ def straggler(evidence: Evidence) -> Iterator[Finding]:
             wanted=f"about {peers:.0f} ms",
             ranks=ranks_of([slow.rank]),
             host=slow.rank.host,
-            location=place(backward),
             values={"own_ms": round(own[worst], 1), "peers_own_ms": round(peers, 1)},
         )
 

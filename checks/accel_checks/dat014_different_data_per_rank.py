@@ -17,7 +17,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             continue
         lengths = sorted({loader.dataset_length or 0 for loader in each})
         parts = [set(loader.subset) for loader in each]
-        at = place(each[0].made_site or each[0].prepared_site or each[0].site)
+        at = place(each[0].origin_site or each[0].made_site or each[0].prepared_site or each[0].site)
         if len(lengths) > 1:
             yield _finding(
                 ranks, each, at, f"data sets of {lengths[0]} to {lengths[-1]} samples", {"lengths": len(lengths)}

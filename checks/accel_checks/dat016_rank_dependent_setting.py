@@ -35,7 +35,7 @@ def _rates(ranks: list[Traced]) -> Iterator[Finding]:
     for index in range(steps):
         rates = [o.learning_rates[index] for o in first]
         if max(rates) - min(rates) > 1e-6 * max(map(abs, rates)):
-            yield _finding(ranks, f"the learning rate at step {first[0].lr_steps[index]}", rates, place(first[0].site))
+            yield _finding(ranks, f"the learning rate at step {first[0].lr_steps[index]}", rates, None)
             return
 
 

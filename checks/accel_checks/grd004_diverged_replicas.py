@@ -72,5 +72,5 @@ CHECK = Check(
     fix="call the model that accelerator.prepare() returned, never .module or the model it was made from, and "
     "accelerator.backward(loss)",
     judges=(Judge(needs=("ranks.training",), judge=judge), Judge(needs=("ranks.trace",), judge=judge_run)),
-    consequence_of=("LCH003", "NET001", "GRD002", "GRD003", "GRD005", "DAT008", "GRD006", "GRD011"),
+    consequence_of=("LCH003", "NET001", "GRD002", "GRD003", "GRD005", "DAT008", "DAT016", "GRD006", "GRD011"),
 )

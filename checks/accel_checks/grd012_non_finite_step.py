@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, ranks_of
 from accel_doctor.evidence import Evidence
-from accel_doctor.traces import place, traced
+from accel_doctor.traces import place, traced, where
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
@@ -19,7 +19,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             seen=f"not finite at step {step}",
             wanted="finite gradients",
             ranks=ranks_of([other.rank for _, other, _ in bad]),
-            location=place(optimizer.site),
+            evidence=(f"stepped at {where(optimizer.site)}",),
             values={"step": step or 0},
         )
     for t in ranks[:1]:

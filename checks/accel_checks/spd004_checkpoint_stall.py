@@ -6,8 +6,8 @@ from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, 
 from accel_doctor.evidence import Evidence, Trace
 from accel_doctor.traces import place, traced, where
 
-SHARE = Threshold("SPD004.warn_above_pct", 10, "common advice keeps saving below a few per cent of the run")
-LEAST_S = Threshold("SPD004.least_s", 30, "a short run saves once at its end")
+SHARE = Threshold("SPD004.warn_above_pct", 20, "common advice keeps saving below a few per cent of the run")
+LEAST_S = Threshold("SPD004.least_s", 5, "a short run saves once at its end")
 SAVES = frozenset({"save_state", "save_model", "torch.save", "get_state_dict"})
 
 

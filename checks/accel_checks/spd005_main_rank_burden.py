@@ -6,8 +6,8 @@ from accel_checks._own_time import burden
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity, Threshold
 from accel_doctor.evidence import Evidence
 
-SHARE = Threshold("SPD005.warn_above_pct", 15, "a log line and a checkpoint now and then stay well below")
-LEAST_S = Threshold("SPD005.least_s", 20, "in a short run the first save alone is a large part")
+SHARE = Threshold("SPD005.warn_above_pct", 20, "a log line and a checkpoint now and then stay well below")
+LEAST_S = Threshold("SPD005.least_s", 5, "in a short run the first save alone is a large part")
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ def test_saving_takes_a_large_part() -> None:
 
 def test_a_short_run_is_silent() -> None:
     called = (Called(op="save_state", site=at(44), count=1, seconds=3.0),)
-    both = {"called": called, "position": Position(phase="end", since_s=106.0), "first_step_s": 101.0}
+    both = {"called": called, "position": Position(phase="end", since_s=104.0), "first_step_s": 101.0}
     assert findings(CHECK, sick_user_run(both)) == ()
 
 

@@ -194,6 +194,8 @@ class Loaded(Record, frozen=True, kw_only=True):
     """The loop that takes its batches."""
     made_site: Site | None = None
     prepared_site: Site | None = None
+    origin_site: Site | None = None
+    """Where its part of the data was split off, or its DistributedSampler was made."""
     class_name: str = "DataLoader"
     prepared: bool = False
     samplers: tuple[str, ...] = ()

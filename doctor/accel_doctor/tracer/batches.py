@@ -24,6 +24,12 @@ _loaders: "weakref.WeakKeyDictionary[Any, dict[Any, Row]]" = weakref.WeakKeyDict
 def install() -> None:
     """Watch torch's loader iterators, from which every prepared loader takes its batches too."""
     imports.on_import("torch.utils.data.dataloader", _watch)
+    imports.on_import(
+        "torch.utils.data.dataset", lambda m: around(m, "random_split", None, _split, ("torch.utils.data",))
+    )
+    imports.on_import(
+        "torch.utils.data.distributed", lambda m: around(m.DistributedSampler, "__init__", None, _sampled)
+    )
 
 
 def _watch(module: ModuleType) -> None:
@@ -33,6 +39,18 @@ def _watch(module: ModuleType) -> None:
     around(iterator, "_reset", after=_reset)
     around(iterator, "_next_index", after=_indexed)
     around(iterator, "__next__", _asked, _came)
+
+
+def _split(token: object, args: object, kwargs: object, result: Any, error: object) -> None:  # noqa: ANN401
+    del token, args, kwargs
+    for part in result if error is None else ():
+        loaders.note_origin(part)
+
+
+def _sampled(token: object, args: tuple[Any, ...], kwargs: object, result: object, error: object) -> None:
+    del token, kwargs, result
+    if error is None:
+        loaders.note_origin(args[0])
 
 
 def _loader_made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:

@@ -14,6 +14,7 @@ _made: "weakref.WeakKeyDictionary[Any, Site | None]" = weakref.WeakKeyDictionary
 _prepared: "weakref.WeakKeyDictionary[Any, Site | None]" = weakref.WeakKeyDictionary()
 _made_of: dict[int, tuple[Any, Site | None]] = {}
 """By id of a data set: what loader of it was made where, before prepare made another."""
+_origins: "weakref.WeakKeyDictionary[Any, Site | None]" = weakref.WeakKeyDictionary()
 SHARDERS = ("BatchSamplerShard", "IterableDatasetShard", "DataLoaderDispatcher", "DistributedSampler")
 SHUFFLERS = ("RandomSampler", "SeedableRandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 
@@ -27,6 +28,11 @@ def note_made(loader: Any) -> None:  # noqa: ANN401
     _made[loader] = sites.site()
     with suppress(TypeError):
         _made_of[id(loader.dataset)] = (weakref.ref(loader.dataset), _made[loader])
+
+
+def note_origin(part: Any) -> None:  # noqa: ANN401
+    """Record where a part of a data set was split off, or where a sampler was made."""
+    _origins[part] = sites.site()
 
 
 def note_prepared(loader: Any) -> None:  # noqa: ANN401
@@ -52,6 +58,7 @@ def describe(loader: Any) -> Row:  # noqa: ANN401
     shard = next((s for s in samplers if type(s).__name__ == "BatchSamplerShard"), None)
     return {
         "made_site": _made.get(loader),
+        "origin_site": next((_origins[o] for o in (dataset, *samplers) if _is_known(o)), None),
         "prepared_site": _prepared.get(loader),
         "class_name": type(loader).__name__,
         "prepared": any("accelerate" in c.__module__ for c in type(loader).__mro__) or loader in _prepared,
@@ -69,6 +76,13 @@ def describe(loader: Any) -> Row:  # noqa: ANN401
         "iterable": not hasattr(dataset, "__getitem__")
         or "IterableDataset" in [c.__name__ for c in type(dataset).__mro__],
     }
+
+
+def _is_known(part: Any) -> bool:  # noqa: ANN401
+    try:
+        return part in _origins
+    except TypeError:
+        return False
 
 
 def _chain(loader: Any) -> list[Any]:  # noqa: ANN401

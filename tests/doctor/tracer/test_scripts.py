@@ -51,6 +51,11 @@ class Case(NamedTuple):
     """A text of the line that must be named."""
     base: str = BASE
 
+    @property
+    def no_line(self) -> tuple[None, ...]:
+        """Return the absent line, where a case names none: the run does not show which line is to blame."""
+        return () if self.line else (None,)
+
 
 def case(ids: str, line: str, **changes: str) -> Case:
     """Return a case; each change is the number of a line and what stands there instead."""
@@ -122,7 +127,7 @@ CASES = {
         l14="for epoch in range(2 if model.module[0].weight.register_post_accumulate_grad_hook(hook) else 0):",
         l18="        pass",
     ),
-    "not a number": case("GRD012", "optimizer.step", l16="        loss = (model(a) - b).pow(2).mean() * float('nan')"),
+    "not a number": case("GRD012", "", l16="        loss = (model(a) - b).pow(2).mean() * float('nan')"),
     "a barrier a step": case(
         "SPD006",
         "wait_for_everyone",
@@ -137,7 +142,7 @@ CASES = {
     ),
     "another split on each rank": case(
         "DAT014",
-        "DataLoader(",
+        "random_split(",
         l9="data = torch.utils.data.random_split(TensorDataset(x, x.sum(1, keepdim=True)), [72, 24], torch.Generator().manual_seed(accelerator.process_index))[0]",
     ),
     "prepared schedule of the wrong length": case(
@@ -181,6 +186,22 @@ CASES = {
         "optimizer = ",
         l10="loader = DataLoader(data, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(0))",
         l13="from torch.distributed.fsdp import FullyShardedDataParallel as FSDP; loader = accelerator.prepare(loader); model = FSDP(model, device_id=torch.device('cpu'))",
+    ),
+    "a learning rate that differs by rank": case(
+        "DAT016", "", l12="optimizer = torch.optim.SGD(model.parameters(), lr=0.05 * (1 + accelerator.process_index))"
+    ),
+    "a slow rank": case(
+        "SPD001",
+        "",
+        l5="import time",
+        l16="        time.sleep(0.03 * accelerator.process_index); loss = (model(a) - b).pow(2).mean()",
+        l9="data = TensorDataset(x.repeat(2, 1), x.sum(1, keepdim=True).repeat(2, 1))",
+    ),
+    "a folder that every rank makes": case(
+        "LOG005",
+        "makedirs",
+        l5="import os, time; accelerator = Accelerator(); time.sleep(0.2 * accelerator.process_index)",
+        l6="os.makedirs('runs')",
     ),
     "saved by one rank": case(
         "CKP001", "save_state", l20="    if accelerator.is_main_process: accelerator.save_state('out')"
@@ -247,7 +268,7 @@ def test_a_planted_fault_is_found_at_its_line(name: str, examine: Examine) -> No
     wanted = [n for n, line in enumerate(text.splitlines(), 1) if CASES[name].line in line]
     found = faults(examine(text))
     assert set(found) == CASES[name].ids, found
-    assert {n for lines in found.values() for n in lines} & set(wanted), (found, wanted)
+    assert {n for lines in found.values() for n in lines} & {*wanted, *CASES[name].no_line}, (found, wanted)
 
 
 HEALTHY = {
