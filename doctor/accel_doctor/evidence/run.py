@@ -431,6 +431,9 @@ class Trace(Record, frozen=True, kw_only=True):
     """Steps of the optimizer that stepped most."""
     first_step_s: float | None = None
     failure: Failure | None = None
+    kept_files: int = 0
+    """Saves over a file that was there, left out because this was a rehearsal."""
+    pushes_left_out: int = 0
     stopped_at_step: int | None = None
     """The rehearsal ended the script here."""
     memory_peak_bytes: int | None = None

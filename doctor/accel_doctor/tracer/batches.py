@@ -15,6 +15,7 @@ MOST = 24
 FIRST_EPOCHS = 24
 LAST_EPOCHS = 8
 KEPT_ROWS = 512
+KEPT_ROWS_OF_ALL = 1600
 WATCHED_BATCHES = 8
 """Batches of each epoch whose rows are read for the running checksum when there are no indices."""
 _iterators: "weakref.WeakKeyDictionary[Any, Row]" = weakref.WeakKeyDictionary()
@@ -150,10 +151,12 @@ def _note_rows(epoch: Row, batch: Any) -> None:  # noqa: ANN401
         numbers = [epoch["_map"](i) for i in numbers]
     kept = epoch.get("_samples")
     contents: list[int] = []
-    keep = kept is not None and len(kept["indices"]) < KEPT_ROWS and len(kept["contents"]) < KEPT_ROWS
+    room = core.fields.get("_kept_rows", 0) < KEPT_ROWS_OF_ALL
+    keep = kept is not None and room and max(len(kept["indices"]), len(kept["contents"])) < KEPT_ROWS
     if keep or (not known and epoch["batches"] <= WATCHED_BATCHES):
         contents = rows.checksums(batch)
     if keep and kept is not None:
+        core.fields["_kept_rows"] = core.fields.get("_kept_rows", 0) + max(len(numbers), len(contents))
         kept["indices"] += numbers
         kept["contents"] += contents
     epoch["_before_size"] = epoch.get("_size")

@@ -87,6 +87,9 @@ class Writer:
             while len(data) > SUMMARY_BYTES and plain.get(name):
                 plain[name] = plain[name][: len(plain[name]) // 2]
                 data = json.dumps(plain, separators=(",", ":")).encode()
+        if len(data) > SUMMARY_BYTES:
+            _trim(plain)
+            data = json.dumps(plain, separators=(",", ":")).encode()
         return data
 
     def plain(self, value: Any) -> Any:  # noqa: ANN401 - anything that goes into a record
@@ -98,6 +101,15 @@ class Writer:
         if isinstance(value, (list, tuple)):
             return [self.plain(v) for v in list(value)]
         return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _trim(plain: Row) -> None:
+    """Keep of loaders and optimizers what the first epochs and steps showed."""
+    for loader in plain.get("loaders", ()):
+        loader.update(samples=[], subset=[], epochs=[*loader["epochs"][:3], *loader["epochs"][-2:]][:5])
+    for optimizer in plain.get("optimizers", ()):
+        for name in ("learning_rates", "lr_steps"):
+            optimizer[name] = optimizer.get(name, [])[:48]
 
 
 class Beat(threading.Thread):

@@ -168,10 +168,10 @@ def _count_wrapped(row: Row) -> None:
 def _note_rate(optimizer: Any, row: Row) -> None:  # noqa: ANN401
     """Note the learning rate: at every step first, then at steps that lie ever further apart."""
     rates, steps = row.setdefault("learning_rates", []), row.setdefault("lr_steps", [])
-    apart = 1 << max(0, row["steps"].bit_length() - 7)
+    apart = 1 << max(0, row["steps"].bit_length() - 6)
     if row["steps"] % apart == 0 and len(rates) < 1024:
         rate = optimizer.param_groups[0].get("lr")
-        rates.append(float(rate) if rate is not None and math.isfinite(rate) else 0.0)
+        rates.append(float(f"{float(rate):.6g}") if rate is not None and math.isfinite(rate) else 0.0)
         steps.append(row["steps"])
 
 

@@ -17,6 +17,7 @@ from . import (
     imports,
     launched,
     models,
+    rehearsal,
     said,
     saves,
     steps,
@@ -44,7 +45,7 @@ def install() -> None:
 
 def _hook() -> None:
     imports.on_import("torch.compiler", _know_compiling)
-    for part in (accelerator, backwards, batches, collectives, models, saves, steps, launched):
+    for part in (rehearsal, accelerator, backwards, batches, collectives, models, saves, steps, launched):
         part.install()
     said.install(builtins)
     files.install(sys)

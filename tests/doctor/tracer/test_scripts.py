@@ -380,6 +380,18 @@ def test_a_rehearsal_ends_on_every_rank_at_the_same_step(run_ranks: RunRanks, tm
     assert [t.stopped_at_step for t in traces if t] == [3, 3]
 
 
+def test_a_rehearsal_overwrites_no_checkpoint(run_ranks: RunRanks, tmp_path: Path) -> None:
+    (tmp_path / "last.pt").write_text("precious")
+    save = "        if accelerator.is_main_process: torch.save(accelerator.unwrap_model(model).state_dict(), 'last.pt')"
+    lines = [*BASE.splitlines()[:19], save, *BASE.splitlines()[19:]]
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    variables = {"SCRIPT": str(tmp_path / "train.py"), "ACCEL_DOCTOR_STEPS": "3"}
+    ran = run_ranks(work="traced_script:run", environment={0: variables, 1: variables})
+    traces = [r.trace for r in read_traced_ranks(ran.run_dir)]
+    assert (tmp_path / "last.pt").read_text() == "precious"
+    assert [t.kept_files for t in traces if t] == [2, 0]
+
+
 def test_what_a_script_computes_is_the_same_bit_for_bit(run_ranks: RunRanks, tmp_path: Path) -> None:
     save = "torch.save(accelerator.unwrap_model(model).state_dict(), f'end{accelerator.process_index}.pt')\n"
     results = []
