@@ -111,3 +111,12 @@ def read_environment(pid: int) -> dict[str, str]:
     """Return the environment a process was started with; empty where it cannot be read."""
     pairs = (item.partition("=") for item in _raw_environment(pid).decode(errors="replace").split("\0") if item)
     return {name: value for name, _, value in pairs}
+
+
+def process_state(pid: int) -> str:
+    """Return the state letter of /proc; empty for a process that is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]

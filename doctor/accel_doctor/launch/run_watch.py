@@ -18,7 +18,7 @@ from accel_doctor.evidence.rank_file import rank_paths
 from accel_doctor.evidence.run import Position
 from accel_doctor.evidence.trace_file import read_trace
 from accel_doctor.launch.job import Job, Signals
-from accel_doctor.launch.watch import process_state
+from accel_doctor.launch.process import process_state
 from accel_doctor.tracer.core import PHASES, RECORD
 from accel_doctor.tracer.sites import relative
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from accel_doctor.evidence import Rank, Watch
 from accel_doctor.evidence.rank_file import Now, rank_paths, read_now, read_rank
-from accel_doctor.launch.process import LaunchedProcess, read_environment
+from accel_doctor.launch.early import EarlyStops
+from accel_doctor.launch.process import LaunchedProcess, process_state
 from accel_doctor.progress import Progress, RankProgress
 
 LOOK_S = 0.1
@@ -34,6 +35,8 @@ class Patience(NamedTuple):
     """A rank that has joined gives no sign of life while its peers do: its interpreter is held."""
     stalled_s: float = 12.0
     """Ranks wait in a collective and nobody makes progress."""
+    importing_s: float = 60.0
+    """The same while a rank still imports, or has not written yet: a cold network disk takes its time."""
     dead_s: float = 3.0
     """A rank is gone and its launcher has not noticed."""
 
@@ -104,6 +107,11 @@ class RankWatch:
         return self.now.phase if self.now else "start"
 
     @property
+    def importing(self) -> bool:
+        """Return whether it still starts or imports: then it holds its interpreter for seconds, and that is well."""
+        return self.phase in ("start", "import")
+
+    @property
     def waiting(self) -> str:
         """Return the collective it is in, or an empty string."""
         return self.now.waiting if self.now else ""
@@ -133,61 +141,6 @@ class RankWatch:
             waiting=bool(self.waiting),
             judged=judged,
         )
-
-
-class EarlyStops:
-    """Processes of the launch that were stopped before they wrote anything, the launcher among them."""
-
-    def __init__(self, launched: LaunchedProcess) -> None:
-        """Watch the family of ``launched``."""
-        self._launched = launched
-        self._since: dict[int, float] = {}
-        self.launcher_state = ""
-
-    def look(self, at: float, known: set[int], asked: int | None) -> None:
-        """Take one look; the whole family only while ranks are still to come, since that reads all of /proc."""
-        pids = {self._launched.pid} | (set(self._launched.family()) if len(known) < (asked or 1) else set())
-        stopped = {pid for pid in pids - known if process_state(pid) in ("T", "t")}
-        self._since = {pid: self._since.get(pid, at) for pid in stopped}
-        self.launcher_state = process_state(self._launched.pid)
-
-    def stopped_for(self, at: float) -> float:
-        """Return for how long the first of them has been stopped."""
-        return at - min(self._since.values(), default=at)
-
-    def ranks(self, at: float) -> tuple[Rank, ...]:
-        """Return those that are ranks, by their own environment."""
-        stopped = (_early_rank(pid, stopped_s=at - since) for pid, since in self._since.items())
-        return tuple(rank for rank in stopped if rank)
-
-    def silent(self, known: set[int], for_s: float) -> tuple[Rank, ...]:
-        """Return the ranks of the family that have written nothing, one process each."""
-        family = (_early_rank(pid, silent_s=for_s) for pid in sorted(self._launched.family()))
-        ranks = [rank for rank in family if rank and rank.pid != self._launched.pid]
-        written = {rank.rank for rank in ranks if rank.pid in known}
-        first = {rank.rank: rank for rank in reversed(ranks) if rank.rank not in written}
-        return tuple(first[number] for number in sorted(first, key=lambda n: n or 0))
-
-
-def _early_rank(pid: int, *, stopped_s: float = 0.0, silent_s: float = 0.0) -> Rank | None:
-    """Return a process as the rank that its environment says it is, stopped or silent for so long."""
-    environment = read_environment(pid)
-    if not environment.get("RANK", "").isdecimal():
-        return None
-    watch = Watch(
-        state=process_state(pid),
-        state_for_s=round(stopped_s, 1),
-        phase="start",
-        phase_for_s=round(silent_s, 1),
-        judged="stalled" if silent_s else "frozen",
-    )
-    return Rank(
-        pid=pid,
-        host=socket.gethostname(),
-        rank=int(environment["RANK"]),
-        local_rank=int(local_rank) if (local_rank := environment.get("LOCAL_RANK", "")).isdecimal() else None,
-        watch=watch,
-    )
 
 
 class Supervisor:
@@ -266,18 +219,23 @@ class Supervisor:
             return True
         peers = [r for r in self._live() if r is not rank]
         lively = any(p.waiting and p.silent_for_s < 2 for p in peers)
-        return lively and not rank.gone_for(at) and rank.silent_for_s > patience.silent_s
+        silent = rank.silent_for_s > (patience.importing_s if rank.importing else patience.silent_s)
+        return lively and silent and not rank.gone_for(at)
 
     def _dead(self, at: float) -> list[RankWatch]:
         return [r for r in self._live() if r.gone_for(at) > self._patience.dead_s]
 
     def _stalled(self, at: float) -> list[RankWatch]:
         live = self._live()
-        if not any(r.waiting for r in live) or min(r.still_for(at) for r in live) < self._patience.stalled_s:
+        if not any(r.waiting for r in live) or min(r.still_for(at) for r in live) < self._stalled_s(live):
             return []
         missing = [r for r in live if not r.waiting]
         behind = min((r.now.count for r in live if r.now), default=0)
         return missing or [r for r in live if r.now and r.now.count == behind]
+
+    def _stalled_s(self, live: list[RankWatch]) -> float:
+        come = len(self._ranks) >= (self._asked or 1) and not any(r.importing for r in live)
+        return self._patience.stalled_s if come else self._patience.importing_s
 
     def _progress(self, at: float) -> Progress:
         ranks = tuple(RankProgress(name=r.name, phase=r.phase, state=r.word(at)) for r in self._ranks.values())
@@ -286,15 +244,6 @@ class Supervisor:
     def _stage(self) -> str:
         joining = all(r.phase in ("start", "import", "join") for r in self._ranks.values())
         return "launching" if joining else "probing"
-
-
-def process_state(pid: int) -> str:
-    """Return the state letter of /proc; empty for a process that is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[0]
 
 
 def _age_s(path: Path) -> float:

@@ -121,9 +121,15 @@ def _groups(page: Page, diagnosis: Diagnosis, seen: Seen) -> None:
         outcomes[topic_of(result.id).name][Outcome.FAILED if sick else result.outcome] += 1
     page.blank()
     for name, topic in topics.items():
-        passed = outcomes[name][Outcome.PASSED]
-        if passed and not any(outcomes[name][o] for o in FAULTY):
-            page.line(f" ok  {name:12} ", topic.numbers(seen) or counted(passed, "check"), GREEN)
+        if outcomes[name][Outcome.PASSED] and not any(outcomes[name][o] for o in FAULTY):
+            page.line(f" ok  {name:12} ", topic.numbers(seen) or _absent(diagnosis, name), GREEN)
+
+
+def _absent(diagnosis: Diagnosis, topic: str) -> str:
+    """Return which faults of a topic were looked for and not found."""
+    passed = [r.name for r in diagnosis.results if r.outcome is Outcome.PASSED and topic_of(r.id).name == topic]
+    more = f" and {len(passed) - MAX_REASONS} more" if len(passed) > MAX_REASONS else ""
+    return f"no {', '.join(passed[:MAX_REASONS])}{more}"
 
 
 def _notes(page: Page, diagnosis: Diagnosis, seen: Seen) -> None:

@@ -48,7 +48,7 @@ FINISHES = "from accel_doctor.evidence import RankEnd\nrecord.end(RankEnd(how='f
 SLEEPS = "record.begin('data'); time.sleep(60)"
 DIES = "record.begin('data'); os.kill(os.getpid(), 9)"
 STOPS = "record.begin('data'); os.kill(os.getpid(), 19)"
-QUICK = Patience(deadline_s=20.0, stopped_s=0.5, silent_s=1.5, stalled_s=1.0, dead_s=0.5)
+QUICK = Patience(deadline_s=20.0, stopped_s=0.5, silent_s=1.5, stalled_s=1.0, importing_s=3.0, dead_s=0.5)
 
 
 class World:
@@ -154,3 +154,15 @@ def test_a_short_sleep_on_the_disk_is_not_called_stopped(tmp_path: Path, state: 
     watch = RankWatch(tmp_path / "ws1-1.jsonl", 1)
     watch.state, watch._stopped_since = state, None if state == "S" else 10.0
     assert watch.word(10.0 + for_s) == word
+
+
+def test_a_rank_that_imports_for_long_is_not_yet_stalled(tmp_path: Path, worlds: list[World]) -> None:
+    worlds.append(World(tmp_path, WAITS, "record.begin('import'); time.sleep(2.2)\n" + WORKS))
+    watched = worlds[0].watch(QUICK._replace(deadline_s=5.0, importing_s=30.0))
+    assert (watched.stopped_by, judged(watched)) == ("deadline", ["", ""])
+
+
+def test_a_rank_that_never_ends_its_import_is_the_one_that_stalls(tmp_path: Path, worlds: list[World]) -> None:
+    worlds.append(World(tmp_path, WAITS, "record.begin('import'); time.sleep(60)"))
+    watched = worlds[0].watch()
+    assert (watched.stopped_by, judged(watched)) == ("stalled", ["", "stalled"])
