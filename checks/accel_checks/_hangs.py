@@ -22,7 +22,6 @@ def hang_judge(check_id: str, wanted: str) -> JudgeFunction:
                 ranks=hang.ranks,
                 location=hang.location,
                 values=hang.values,
-                evidence=hang.evidence,
             )
 
     return judge

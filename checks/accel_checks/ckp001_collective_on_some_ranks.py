@@ -23,7 +23,6 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             wanted="the call on every rank",
             ranks=hang.ranks,
             location=hang.location,
-            evidence=hang.evidence,
         )
     elif hang is None:
         yield from _made_by_some(evidence)

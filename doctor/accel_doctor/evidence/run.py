@@ -92,8 +92,6 @@ class Stepped(Record, frozen=True, kw_only=True):
 
     class_name: str
     site: Site | None = None
-    made_before: str = ""
-    """Wrapper that was made of its parameters' model later: ``FullyShardedDataParallel``."""
     made_site: Site | None = None
     accelerated: bool = False
     """It is stepped through accelerate's wrapper."""
@@ -311,11 +309,10 @@ class Resume(Record, frozen=True, kw_only=True):
 
 
 class Replica(Record, frozen=True, kw_only=True):
-    """Checksums of the optimizer's own parameters and of the model's buffers after a step."""
+    """A checksum of the first optimizer's parameters after a step: of at most 4 MiB of them."""
 
     step: int
     parameters: int
-    buffers: int = 0
     sharded: bool = False
 
 

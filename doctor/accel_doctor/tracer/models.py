@@ -100,7 +100,7 @@ def _forget(index: int, identities: list[int]) -> None:
 
 
 def _size(parameter: Any) -> int:  # noqa: ANN401
-    return int(getattr(parameter, "_accel_doctor_numel", 0) or parameter.numel())
+    return int(parameter.numel())
 
 
 def _local_bytes(parameter: Any) -> int:  # noqa: ANN401

@@ -206,13 +206,16 @@ def _is_power(number: int) -> bool:
 
 
 def _note_replica(optimizer: Any, row: Row) -> None:  # noqa: ANN401
-    """Record checksums after steps 1, 2, 4, 8 …: of at most 4 MiB of the parameters, and of buffers."""
+    """Record a checksum after steps 1, 2, 4, 8 …: of at most 4 MiB of the parameters."""
     parameters = _parameters(optimizer)
     sharded = (
         row.get("wrapper") is not None and core.rows("wrapped")[row["wrapper"]]["wrapper"] != "DistributedDataParallel"
     )
     total = 0
     checksum = 0
+    torch = sys.modules["torch"]
+    if parameters[0].is_cuda and torch.cuda.is_current_stream_capturing():
+        return
     for parameter in parameters:
         if sharded or total > 4 << 20 or hasattr(parameter, "_local_tensor"):
             break
