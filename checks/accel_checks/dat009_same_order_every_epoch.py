@@ -37,7 +37,8 @@ def _same(loader: Loaded) -> int:
     if not loader.shuffled:
         return 0
     full = [e for e in loader.epochs if e.batches >= 2 and e.prefix]
-    pairs = [a.prefix == b.prefix and (a.batches != b.batches or a.order == b.order) for a, b in itertools.pairwise(full)]  # noqa: B905 - one shorter
+    neighbours = itertools.pairwise(full)
+    pairs = [a.prefix == b.prefix and (a.batches != b.batches or a.order == b.order) for a, b in neighbours]
     return sum(pairs) + 1 if pairs and all(pairs) else 0
 
 

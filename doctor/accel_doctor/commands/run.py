@@ -11,13 +11,17 @@ from accel_doctor.errors import DoctorError, UsageError
 from accel_doctor.evidence import Asked
 from accel_doctor.evidence.file import write_evidence
 from accel_doctor.exams.run import Request, examine
+from accel_doctor.exams.scaling import examine_scaling
 from accel_doctor.launch.run_watch import Limits
 from accel_doctor.run_directory import make_run_directory
 from accel_doctor.streams import say
 
+REHEARSED_STEPS = 20
+
 
 @click.command(cls=ExamCommand)
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Rehearsal: end the script after N optimizer steps.")
+@click.option("--scaling", metavar="1,2[,4]", help="Rehearse at each process count (20 steps without --steps).")
 @click.option("--expect-batch-size", type=click.IntRange(1), help="The effective batch that you expect.")
 @click.option(
     "--deadline", type=click.FloatRange(1), metavar="S", help="Stop the job then and report; none by default."
@@ -43,6 +47,7 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, *
     """
     if not words:
         raise UsageError("say what to run: accel-doctor run -- accelerate launch train.py")
+    counts = _counts(given["scaling"])
     plan = plan_report(ctx)
     cwd = Path.cwd()
     request = Request(
@@ -54,13 +59,26 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, *
             deadline_s=given["deadline"],
             stall_s=given["stall_timeout"],
             stop_at_stall=given["on_stall"] == "stop",
-            steps=given["steps"],
+            steps=given["steps"] or (REHEARSED_STEPS if counts else None),
             say=say,
         ),
     )
-    evidence = examine(request)
+    evidence = examine_scaling(request, counts) if counts else examine(request)
     try:
         write_evidence(request.run_dir, evidence)
     except DoctorError as error:
         say(f"accel-doctor: {error}; the report stands, and cannot be made again")
     return plan.finish(evidence)
+
+
+def _counts(word: str | None) -> tuple[int, ...]:
+    """Return the process counts of ``--scaling``, ascending."""
+    if word is None:
+        return ()
+    try:
+        counts = sorted({int(part) for part in word.split(",")})
+    except ValueError:
+        counts = []
+    if len(counts) < 2 or counts[0] < 1:
+        raise UsageError(f"--scaling {word}: give two or more process counts, as 1,2")
+    return tuple(counts)

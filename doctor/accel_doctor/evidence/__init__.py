@@ -35,7 +35,7 @@ from accel_doctor.evidence.rank import (
     WrongResult,
 )
 from accel_doctor.evidence.run import Site, Trace
-from accel_doctor.evidence.run_code import LoopExit, SiteCode, StallSeen
+from accel_doctor.evidence.run_code import LoopExit, ScalePoint, SiteCode, StallSeen
 from accel_doctor.evidence.source import CallSite, Flow, Guard, Source, SourceFile, Suppression
 
 __all__ = [
@@ -79,6 +79,7 @@ __all__ = [
     "Rendezvous",
     "RoundTrip",
     "Sample",
+    "ScalePoint",
     "Setting",
     "Site",
     "SiteCode",

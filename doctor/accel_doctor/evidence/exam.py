@@ -11,7 +11,7 @@ from accel_doctor.evidence.host import Host
 from accel_doctor.evidence.launch import Ending, Launch
 from accel_doctor.evidence.plan import WrapClass, WrapPlan
 from accel_doctor.evidence.rank import Rank
-from accel_doctor.evidence.run_code import SiteCode, StallSeen
+from accel_doctor.evidence.run_code import ScalePoint, SiteCode, StallSeen
 from accel_doctor.evidence.source import Source
 
 SCHEMA_VERSION = 1
@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1
 
 EXAM_SUBJECTS: dict[str, frozenset[str]] = {
     "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "wrap_classes", "storage"}),
-    "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall"}),
+    "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall", "scaling"}),
     "lint": frozenset({"source", "launch"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
@@ -83,6 +83,8 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     """The classes that the launch wants wrapped, where no model was given."""
     code: tuple[SiteCode, ...] | None = None
     """What the script's source says about the sites of the trace."""
+    scaling: tuple[ScalePoint, ...] | None = None
+    """The same script rehearsed at several process counts; ``None`` where nobody asked for it."""
     stall: StallSeen | None = None
     """``None`` where the run was not watched for one."""
     source: Source | None = None

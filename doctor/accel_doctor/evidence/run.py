@@ -427,6 +427,7 @@ class Trace(Record, frozen=True, kw_only=True):
     steps: int = 0
     """Steps of the optimizer that stepped most."""
     first_step_s: float | None = None
+    last_step_s: float | None = None
     failure: Failure | None = None
     kept_files: int = 0
     """Saves over a file that was there, left out because this was a rehearsal."""

@@ -42,3 +42,15 @@ class StallSeen(Record, frozen=True, kw_only=True):
 
     stalled: bool
     limit_s: float
+
+
+class ScalePoint(Record, frozen=True, kw_only=True):
+    """One rehearsal of the script at one process count."""
+
+    processes: int
+    steps: int
+    rows_per_s: float
+    """Over all ranks, from the first to the last optimizer step."""
+    effective_batch: int
+    shares_pct: dict[str, float] = {}
+    """Where the time of the ranks went, by phase."""

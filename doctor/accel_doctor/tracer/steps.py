@@ -196,7 +196,8 @@ def _end_step(optimizer: Any) -> None:  # noqa: ANN401
     core.phase = "loop"
     if row["steps"] > core.steps:
         core.steps = row["steps"]
-        core.fields.setdefault("first_step_s", time.time())
+        core.fields["last_step_s"] = time.time()
+        core.fields.setdefault("first_step_s", core.fields["last_step_s"])
     if _is_power(row["steps"]) and core.rows("optimizers")[0] is row:
         _note_replica(optimizer, row)
 
