@@ -71,7 +71,7 @@ def examine(request: Request) -> Evidence:
         run_dir=os.path.relpath(request.run_dir, request.cwd),
         asked=request.asked,
         launch=launch,
-        hosts=None if here is None else (msgspec.structs.replace(here, interpreter=interpreter),),
+        hosts=None if here is None else (msgspec.structs.replace(here, interpreter=interpreter, left_over=None),),
         devices=devices,
         ranks=run.ranks,
         code=read_code(run.ranks, request.cwd),

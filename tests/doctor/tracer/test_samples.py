@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from accel_doctor.evidence import Asked
 from accel_doctor.evidence.trace_file import read_traced_ranks
 from accel_doctor.testing_trace import healthy_user_run
-from doctor.tracer.test_scripts import faults
 from ranks import RunRanks
+from traced_faults import faults
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -7,16 +7,14 @@ from typing import NamedTuple
 
 import pytest
 
-from accel_doctor.catalogue import load_checks
-from accel_doctor.diagnose import Diagnosis, Outcome, diagnose
 from accel_doctor.evidence import Ending, Evidence, StallSeen
 from accel_doctor.evidence.trace_file import read_traced_ranks
 from accel_doctor.exams.site_code import read_code
 from accel_doctor.testing_trace import healthy_user_run
 from ranks import RunRanks
+from traced_faults import faults
 
 pytestmark = pytest.mark.ranks
-TOPICS = ("LCH", "RNK", "DAT", "LOG", "GRD", "SHD", "CKP", "HNG", "SPD")
 
 BASE = """import torch
 from torch import nn
@@ -241,15 +239,6 @@ def examine(run_ranks: RunRanks, tmp_path: Path) -> Examine:
         )
 
     return run
-
-
-def faults(evidence: Evidence) -> dict[str, list[int | None]]:
-    """Return the lines that each check of a script's topic names."""
-    diagnosis: Diagnosis = diagnose(evidence, load_checks())
-    bad = [r for r in diagnosis.results if r.outcome is not Outcome.PASSED and r.id.startswith(TOPICS)]
-    assert not [r for r in bad if r.outcome is Outcome.BROKEN], bad
-    fired = [r for r in bad if r.outcome in (Outcome.FAILED, Outcome.WARNED)]
-    return {r.id: [f.location.line if f.location else None for f in r.findings] for r in fired}
 
 
 def test_the_healthy_script_is_silent(examine: Examine) -> None:
