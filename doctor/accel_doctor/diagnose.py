@@ -1,5 +1,7 @@
 """Judges evidence: runs each check, folds consequences into their causes, and draws the verdict. Pure."""
 
+import fnmatch
+import posixpath
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
@@ -46,6 +48,18 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
 
 
+class PathIgnore(msgspec.Struct, frozen=True, kw_only=True):
+    """Checks that are silent in some files."""
+
+    pattern: str
+    """A pattern of absolute paths; ``**/`` also stands for no folder at all."""
+    ids: tuple[str, ...]
+
+    def fits(self, path: str) -> bool:
+        """Return whether it is meant for an absolute path."""
+        return any(fnmatch.fnmatchcase(path, p) for p in (self.pattern, self.pattern.replace("**/", "")))
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What the user wants judged, and how strictly."""
 
@@ -56,6 +70,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Ids or prefixes that must not be skipped."""
     strict: bool = False
     exit_zero: bool = False
+    cwd: str = ""
+    """What the paths of findings are relative to."""
+    path_ignores: tuple[PathIgnore, ...] = ()
+
+    def ignored_in(self, path: str) -> tuple[str, ...]:
+        """Return the ids and prefixes that are silent in a file."""
+        full = posixpath.join(self.cwd, path) if self.path_ignores else path
+        return tuple(i for ignore in self.path_ignores if ignore.fits(full) for i in ignore.ids)
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +95,7 @@ def diagnose(evidence: Evidence, checks: Iterable[Check], options: Options | Non
     """Judge evidence by every check of its exam that is selected."""
     options = options or Options()
     chosen = [c for c in checks if belongs(c, evidence.exam) and wanted(c.id, options)]
-    results = [examine(c, evidence) for c in chosen]
+    results = [examine(c, evidence, options) for c in chosen]
     if evidence.exam != "lint":  # a script's faults stand side by side; each is told once by the facts themselves
         results = fold({c.id: c for c in chosen}, results)
     verdict, why = conclude(evidence, results, options)
@@ -99,7 +121,7 @@ def wanted(check_id: str, options: Options) -> bool:
     )
 
 
-def examine(check: Check, evidence: Evidence) -> Result:
+def examine(check: Check, evidence: Evidence, options: Options | None = None) -> Result:
     """Return one check's outcome: its findings, or why its silence is a pass or is not."""
     findings: list[Finding] = []
     reasons: list[str] = []
@@ -118,18 +140,28 @@ def examine(check: Check, evidence: Evidence) -> Result:
         partial = gaps(judge, evidence)
         reasons += [partial] if partial else []
         passed = passed or not partial
-    return _conclude(check, merge(unsuppressed(check.id, findings, evidence)), reasons, passed=passed)
+    return _conclude(
+        check, merge(unsuppressed(check.id, findings, evidence, options or Options())), reasons, passed=passed
+    )
 
 
-def unsuppressed(check_id: str, findings: list[Finding], evidence: Evidence) -> list[Finding]:
-    """Return the findings that no comment of the user's silences on their line."""
+def unsuppressed(check_id: str, findings: list[Finding], evidence: Evidence, options: Options) -> list[Finding]:
+    """Return the findings that neither a comment of the user's on their line nor a setting for their file silences."""
     silenced = {
         (file.path, comment.line)
         for file in (evidence.source.files if evidence.source else ())
         for comment in file.suppressions
         if not comment.ids or check_id in comment.ids
     }
-    return [f for f in findings if not (f.location and (f.location.path, f.location.line) in silenced)]
+    return [
+        f
+        for f in findings
+        if not f.location
+        or (
+            (f.location.path, f.location.line) not in silenced
+            and not check_id.startswith(options.ignored_in(f.location.path) or ("-",))
+        )
+    ]
 
 
 def _conclude(check: Check, findings: list[Finding], reasons: list[str], *, passed: bool) -> Result:

@@ -51,9 +51,10 @@ class Options(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     quiet: bool | UnsetType = UNSET
     thresholds: dict[str, Finite | dict[str, Finite]] = {}
     contracts: dict[str, Literal["all", "one", "one_first", "any"]] = {}
+    per_path_ignores: dict[str, list[str]] = {}
 
 
-TABLES = ("thresholds", "contracts")
+TABLES = ("thresholds", "contracts", "per_path_ignores")
 """What is no option of the command line."""
 
 
@@ -67,6 +68,8 @@ class Settings(NamedTuple):
     """By ``ID.name``."""
     contracts: dict[str, str] = {}
     """Rank contracts of the user's own operations: ``"mylib.save" = "one"``."""
+    per_path_ignores: dict[str, list[str]] = {}
+    """Checks that are silent in the files of a pattern, which is relative to this file's directory."""
 
     @property
     def source(self) -> str:
@@ -131,6 +134,7 @@ def _settings(path: Path, table: dict[str, Any]) -> Settings:
         path,
         {k: v for k, v in named.items() if v is not UNSET},
         contracts=dict(options.contracts),
+        per_path_ignores=dict(options.per_path_ignores),
         thresholds=dict(_flat(options.thresholds)),
     )
 

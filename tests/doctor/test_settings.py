@@ -92,6 +92,7 @@ def test_outside_a_repository_only_the_working_directory_is_read(tmp_path: Path)
         ("num-workers = -1", "num-workers: expected `int` >= 0"),
         ("deadline = inf", "deadline: expected `float` <= 1000000000000.0"),
         ("min-bus-bandwidth = nan", "min-bus-bandwidth: expected `float` > 0.0"),
+        ('per-path-ignores."a/**" = "GPU"', "per-path-ignores[...]: expected a list, got `str`"),
         ('select = "GPU"', "select: expected a list, got `str`"),
         ("select = [1]", "select[0]: expected `str`, got `int`"),
         ('output-format = "xml"', "output-format: invalid enum value 'xml'"),

@@ -2,10 +2,12 @@
 
 import difflib
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from accel_doctor.check import Severity
 from accel_doctor.commands.options import ExamCommand, ExamContext, exam_options, pass_exam, sources
@@ -61,7 +63,7 @@ def _repaired(evidence: Evidence, plan: ReportPlan) -> list[tuple[str, str, str]
         text = _text(file.path) if file.path.endswith(".py") and not file.error else None
         if text is None:
             continue
-        repaired = repair(text, lambda t: _said(t, plan))
+        repaired = repair(text, partial(_said, file.path, plan))
         found += [(file.path, text, repaired)] if repaired != text else []
     return found
 
@@ -73,8 +75,10 @@ def _text(path: str) -> str | None:
         return None
 
 
-def _said(text: str, plan: ReportPlan) -> list[tuple[str, int, int]]:
-    diagnosis = diagnose(examine(["-"], text.encode(), Asked()), plan.checks, plan.options)
+def _said(path: str, plan: ReportPlan, text: str) -> list[tuple[str, int, int]]:
+    silent = (*plan.options.ignore, *plan.options.ignored_in(path))
+    options = msgspec.structs.replace(plan.options, ignore=silent)
+    diagnosis = diagnose(examine(["-"], text.encode(), Asked()), plan.checks, options)
     return [
         (result.id, finding.location.line or 0, finding.location.column or 0)
         for result in diagnosis.results

@@ -1,7 +1,9 @@
 """Options that every verb with a verdict has. A settings file may set each; a flag wins."""
 
 import difflib
+import glob
 import math
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
 from pathlib import Path
@@ -11,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from accel_doctor.check import Check
-from accel_doctor.diagnose import Options
+from accel_doctor.diagnose import Options, PathIgnore
 from accel_doctor.errors import UsageError
 from accel_doctor.reports import FORMATS
 from accel_doctor.settings import Settings, load_settings
@@ -127,7 +129,19 @@ def judging(ctx: ExamContext, checks: Iterable[Check]) -> Options:
         require=ids("require"),
         strict=ctx.params["strict"],
         exit_zero=ctx.params["exit_zero"],
+        cwd=Path.cwd().as_posix(),
+        path_ignores=tuple(
+            PathIgnore(pattern=_absolute(pattern, ctx.settings), ids=resolve_ids(words, known, ctx.settings.source))
+            for pattern, words in ctx.settings.per_path_ignores.items()
+        ),
     )
+
+
+def _absolute(pattern: str, settings: Settings) -> str:
+    """Return a pattern of a settings file as one of absolute paths; a bare name is meant in every folder."""
+    root = glob.escape(settings.path.parent.as_posix()) if settings.path else ""
+    below = f"{pattern}**" if pattern.endswith("/") else pattern if "/" in pattern else f"**/{pattern}"
+    return posixpath.join(root, below)
 
 
 def resolve_ids(words: Iterable[str], checks: Mapping[str, Check], source: str) -> tuple[str, ...]:

@@ -131,3 +131,27 @@ def test_a_finding_is_one_line_that_an_editor_can_follow(capsys: pytest.CaptureF
     assert lines[-1] == "FAILED  1 error, 1 warning, 1 file"
     assert main(["lint", "train.py", "-q"]) == 1
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("pattern", ["examples/**", "examples/", "**/show.py", "show.py", "examples/*/show.py"])
+def test_a_setting_silences_checks_in_the_files_of_a_pattern_and_nowhere_else(pattern: str) -> None:
+    Path("accel-doctor.toml").write_text(f'[per-path-ignores]\n"{pattern}" = ["LOG"]\n')
+    Path("examples/a").mkdir(parents=True)
+    Path("examples/a/show.py").write_text(HANGS)
+    Path("train.py").write_text(SICK)
+    assert report(".") == (1, {"LOG001": [("train.py", 5)], "HNG002": [("examples/a/show.py", 7)]})
+
+
+def test_patterns_are_relative_to_the_settings_file_and_hold_for_repairs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Path(".git").mkdir()
+    Path("accel-doctor.toml").write_text('[per-path-ignores]\n"examples/*.py" = ["unguarded-print"]\n')
+    Path("examples").mkdir()
+    Path("examples/show.py").write_text(SICK)
+    monkeypatch.chdir(tmp_path / "examples")
+    assert report("show.py") == (0, {})
+    assert main(["lint", "show.py", "--fix"]) == 0
+    assert Path("show.py").read_text() == SICK
+    (tmp_path / "accel-doctor.toml").write_text('[per-path-ignores]\n"examples/*.py" = ["LOGG"]\n')
+    assert main(["lint", "show.py"]) == 2
