@@ -33,3 +33,16 @@ def test_a_pass_that_was_broken_off_is_silent() -> None:
 
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_user_run()).outcome.value == "passed"
+
+
+def test_a_loader_that_nobody_shards_brings_every_row_twice() -> None:
+    epoch = Epoch(batches=7, rows=53, exhausted=True, gathered_for_metrics={"train.py:47": 106})
+    loader = healthy_loader(sharded_by=(), dataset_length=53, epochs=(epoch,), epoch_count=1)
+    (finding,) = findings(CHECK, sick_user_run({"loaders": (loader,)}))
+    assert finding.values == {"gathered_rows": 106, "dataset_rows": 53}
+
+
+def test_a_part_of_its_own_on_each_rank_is_not_a_fault() -> None:
+    epoch = Epoch(batches=7, rows=53, exhausted=True, gathered_for_metrics={"train.py:47": 106})
+    mine = [healthy_loader(rank, sharded_by=(), dataset_length=53, epochs=(epoch,), epoch_count=1) for rank in (0, 1)]
+    assert findings(CHECK, sick_user_run({"loaders": (mine[0],)}, loaders=(mine[1],))) == ()

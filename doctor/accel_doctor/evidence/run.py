@@ -180,7 +180,8 @@ class Epoch(Record, frozen=True, kw_only=True):
     """Checksum of the first 4 batches."""
     gathered: dict[str, int] = {}
     """Rows that came out of ``gather`` by call site ``path:line``, of tensors as long as the batch."""
-    gathered_for_metrics: int = 0
+    gathered_for_metrics: dict[str, int] = {}
+    """The same for ``gather_for_metrics``."""
     backwards: int = 0
     started_at: float | None = None
 

@@ -195,10 +195,8 @@ def _note_gathered(token: Row, result: Any) -> None:  # noqa: ANN401
     site: Site | None = token["site"]
     if epoch is None or site is None or epoch.get("backwards") or not epoch.get("_size"):
         return
-    if token["name"] == "gather_for_metrics":
-        epoch["gathered_for_metrics"] = epoch.get("gathered_for_metrics", 0) + 1
-    elif rows.count(given) in (epoch["_size"], epoch.get("_before_size")) and _is_rows(given):
-        seen = epoch.setdefault("gathered", {})
+    if rows.count(given) in (epoch["_size"], epoch.get("_before_size")) and _is_rows(given):
+        seen = epoch.setdefault("gathered" if token["name"] == "gather" else "gathered_for_metrics", {})
         key = f"{sites.relative(site.path, core.fields['_writer'].cwd)}:{site.line}"
         if key in seen or len(seen) < 8:
             seen[key] = seen.get(key, 0) + rows.count(result)

@@ -201,6 +201,11 @@ CASES = {
         l5="import os, time; accelerator = Accelerator(); time.sleep(0.2 * accelerator.process_index)",
         l6="os.makedirs('runs')",
     ),
+    "an evaluation loader that nobody prepares": case(
+        "DAT010",
+        "gather_for_metrics",
+        l20="    rows = [accelerator.gather_for_metrics(a) for a, b in DataLoader(data, batch_size=8)]",
+    ),
     "saved by one rank": case(
         "CKP001", "save_state", l20="    if accelerator.is_main_process: accelerator.save_state('out')"
     ),
