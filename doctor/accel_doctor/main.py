@@ -3,7 +3,6 @@
 import importlib
 import os
 import sys
-import traceback
 
 import click
 
@@ -91,6 +90,8 @@ def _unforeseen(error: Exception, arguments: list[str]) -> str:
         return "the working directory is gone; change into one that exists"
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if {"-v", "--verbose"} & set(options) or os.environ.get("ACCEL_DOCTOR_DEBUG"):
+        import traceback  # noqa: PLC0415 - only errors need it
+
         return "".join(traceback.format_exception(error)).rstrip()
     return (
         f"this is a fault of the doctor's own: {type(error).__name__}: {error}; "
