@@ -28,6 +28,17 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         yield _more(launch, asked, devices)
 
 
+def judge_alone(evidence: Evidence) -> Iterator[Finding]:
+    """Compare the processes with the devices that the launch itself lists, which holds on any machine."""
+    launch = launch_of(evidence)
+    ids, asked = launch.value("gpu_ids"), launch.asked_processes
+    if launch.value("use_cpu") is True or not place(launch.source("gpu_ids")) or ids in (None, "all") or not asked:
+        raise NotApplicable("the launch lists no devices")
+    listed = len({part.strip() for part in said(ids).split(",")})
+    if asked > listed:
+        yield _too_many(launch, asked, listed)
+
+
 def _stop(launch: Launch) -> str:
     """Return why the launch stops before it starts a process, which is another check's finding."""
     unread = [f"{f.path} cannot be read" for f in launch.config_files if f.error]
@@ -78,7 +89,10 @@ def _weight(launch: Launch, devices: list[Device], idle: int) -> tuple[Severity,
 
 
 def _more(launch: Launch, asked: int, devices: list[Device]) -> Finding:
-    count = len(devices)
+    return _too_many(launch, asked, len(devices))
+
+
+def _too_many(launch: Launch, asked: int, count: int) -> Finding:
     ids = launch.value("gpu_ids")
     listed = f" of gpu_ids {ids} ({launch.source('gpu_ids')})" if ids not in (None, "all") else ""
     return Finding(
@@ -104,6 +118,6 @@ CHECK = Check(
     title="There are fewer processes than visible devices, or more",
     why="A device without a process does nothing; two processes on one device share its speed and memory.",
     fix="ask for one process a device, or hide the devices that are not meant: CUDA_VISIBLE_DEVICES or gpu_ids",
-    judges=(Judge(needs=("launch", "devices"), judge=judge),),
+    judges=(Judge(needs=("launch", "devices"), judge=judge), Judge(needs=("source", "launch"), judge=judge_alone)),
     consequence_of=("GPU001",),
 )

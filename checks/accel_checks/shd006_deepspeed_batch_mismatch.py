@@ -40,14 +40,31 @@ class World(NamedTuple):
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Multiply what the file gives and compare; ``auto`` and absent numbers are filled in and cannot disagree."""
     launch, file = deepspeed_file(evidence)
-    world = world_of(launch, file)
     train, micro, steps = _number(file, TRAIN), _number(file, MICRO), _steps(file, launch)
+    if not launch.launcher:
+        yield from _for_no_world(file, train, micro, steps)
+        raise NotApplicable("the number of processes is not known")
+    world = world_of(launch, file)
     if train is None:
         raise NotApplicable(f"{file.path} leaves {TRAIN} open")
     if micro is not None and steps is not None and micro * steps * world.data_parallel != train:
         yield _finding(file, train, (micro, steps, world))
     elif micro is None and steps is not None and train % (steps * world.data_parallel):
         yield _uneven(file, train, steps, world)
+
+
+def _for_no_world(file: ConfigFile, train: int | None, micro: int | None, steps: int | None) -> Iterator[Finding]:
+    """Find a train batch that no number of ranks makes."""
+    least = (micro or 1) * (steps or 1)
+    if train is not None and least > 0 and train % least:
+        yield Finding(
+            message=f"{TRAIN} {train} is no multiple of {micro or 1} micro x {steps or 1} accumulation: no number of "
+            "ranks fits",
+            seen=str(train),
+            wanted=f"a multiple of {least}",
+            values={TRAIN: train, "micro_x_accumulation": least},
+            location=spot(file, TRAIN),
+        )
 
 
 def world_of(launch: Launch, file: ConfigFile) -> World:

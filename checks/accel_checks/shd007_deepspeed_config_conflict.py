@@ -126,7 +126,7 @@ def _auto(launch: Launch, file: ConfigFile) -> Iterator[Finding]:
         if key.value == "auto" and key.key not in FILLED:
             yield Finding(
                 message=f"{file.path}:{key.line} leaves {key.key} at auto, which only transformers' Trainer fills in",
-                severity=Severity.WARNING,
+                severity=Severity.WARNING if launch.launcher else Severity.NOTE,
                 seen="auto",
                 wanted="a value",
                 location=Location(path=file.path, line=key.line),

@@ -2,13 +2,13 @@
 
 import fnmatch
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 import msgspec
 
 from accel_doctor import __version__
-from accel_doctor.check import Check, Finding, Judge, NotApplicable, Severity
+from accel_doctor.check import Check, Finding, Judge, Location, NotApplicable, Severity
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.exam import brings
 
@@ -126,23 +126,39 @@ def examine(check: Check, evidence: Evidence, options: Options | None = None) ->
     findings: list[Finding] = []
     reasons: list[str] = []
     passed = False
-    for judge in check.judges:
-        if missing := absence(judge, evidence):
+    for judge, seen in ((j, seen) for j in check.judges for seen in each_launch(j, evidence)):
+        if missing := absence(judge, seen):
             reasons.append(missing)
             continue
         try:
-            findings += judge.judge(evidence)
+            findings += placed(judge.judge(seen), seen)
         except NotApplicable as answer:
             reasons.append(str(answer))
             continue
         except Exception as error:  # noqa: BLE001 - a broken judge must not hide the others' findings
             return _result(check, Outcome.BROKEN, f"{type(error).__name__}: {error}", findings)
-        partial = gaps(judge, evidence)
+        partial = gaps(judge, seen)
         reasons += [partial] if partial else []
         passed = passed or not partial
     return _conclude(
         check, merge(unsuppressed(check.id, findings, evidence, options or Options())), reasons, passed=passed
     )
+
+
+def each_launch(judge: Judge, evidence: Evidence) -> Iterator[Evidence]:
+    """Return the evidence once for each launch that a lint read, where the judge looks at the launch."""
+    yield evidence
+    for launch in evidence.source.launches if evidence.source and "launch" in judge.needs else ():
+        yield msgspec.structs.replace(evidence, launch=launch)
+
+
+def placed(findings: Iterable[Finding], evidence: Evidence) -> Iterator[Finding]:
+    """Return the findings, those without a place at the line that their launch was read from."""
+    read_from = evidence.launch.read_from if evidence.launch else ""
+    path, _, line = read_from.rpartition(":")
+    here = Location(path, int(line)) if path and line.isdigit() else Location(read_from) if read_from else None
+    for finding in findings:
+        yield finding if finding.location or here is None else msgspec.structs.replace(finding, location=here)
 
 
 def unsuppressed(check_id: str, findings: list[Finding], evidence: Evidence, options: Options) -> list[Finding]:

@@ -1,7 +1,7 @@
 """A decoder of 1.4 B parameters, as small as its source can be. Built on the meta device it takes no memory."""
 
-import torch  # noqa: TID253 - a script of the user's
-from torch import nn  # noqa: TID253
+import torch
+from torch import nn
 
 WIDTH, HEADS, LAYERS, WORDS = 2048, 16, 24, 50_000
 

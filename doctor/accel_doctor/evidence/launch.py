@@ -100,6 +100,8 @@ class Launch(Record, frozen=True, kw_only=True):
     """Why this launch cannot work."""
     rendezvous: Rendezvous | None = None
     """``None`` where no port is fixed before the start, or another machine holds it."""
+    read_from: str = ""
+    """The file, and the line of the command where it has one, that a lint read it from: ``run.sh:3``."""
     devices_seen: int | None = None
     """Devices that torch sees under this launch, as resolved before it."""
 

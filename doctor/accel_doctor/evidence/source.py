@@ -1,6 +1,7 @@
 """What reading scripts showed, without running them: which ranks can reach each call, and what becomes of objects."""
 
 from accel_doctor.evidence.base import Record, Value
+from accel_doctor.evidence.launch import Launch
 
 
 class Guard(Record, frozen=True, kw_only=True):
@@ -91,6 +92,8 @@ class Source(Record, frozen=True, kw_only=True):
     files: tuple[SourceFile, ...]
     calls: tuple[CallSite, ...] = ()
     flows: tuple[Flow, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    """The launches beside the evidence's own: each is judged as that one is."""
 
     def of(self, *what: str) -> tuple[Flow, ...]:
         """Return the observations of these kinds."""

@@ -4,15 +4,17 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from accel_doctor import __version__
 from accel_doctor.contracts import Operation
-from accel_doctor.errors import DoctorError, UsageError
-from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Launch, Source, SourceFile
+from accel_doctor.errors import DoctorError
+from accel_doctor.evidence import Asked, CallSite, Evidence, Flow, Source, SourceFile
+from accel_doctor.exams.lint_launches import SUFFIXES as AROUND
+from accel_doctor.exams.lint_launches import Around, read_around
 from accel_doctor.source.facts import RELEVANT, Facts, parse_text, read_module, syntax_tree
-from accel_doctor.source.launch_files import CONFIGS, SHELLS, commands_of, is_config
 from accel_doctor.source.notebooks import code_of
 from accel_doctor.source.reader import Module, Parse
 
@@ -20,8 +22,6 @@ SKIPPED = frozenset(
     (".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", "site-packages", ".tox", ".mypy_cache", "build")
 )
 SUFFIXES = (".py", ".ipynb")
-DEVICES = 8
-"""Devices that a launch is read for: the machine it is for is not this one."""
 SIZE_LIMIT_BYTES = 8 * 2**20
 
 
@@ -36,60 +36,22 @@ def examine(
     started = time.time()
     parse = Parse(contracts or {})
     files = list(_files(paths))
-    launches = [(name, file) for name, file in files if file is not None and name.endswith((*SHELLS, *CONFIGS))]
-    launch, said = _launch(launches)
-    facts = [_read(name, file, stdin, parse) for name, file in files if (name, file) not in launches]
+    around = [_around(f) for f in files if f.around]
+    told = [a for a in around if a]
+    launches = [found for a in told for found in a.launches]
+    launch = launches[0] if launches else None
+    facts = [_read(f.name, f.path, stdin, parse) for f in files if not f.around]
+    source = _together([*facts, *(Facts(a.file, flows=a.flows) for a in told)])
     return Evidence(
         doctor_version=__version__,
         exam="lint",
         started_s=started,
         asked=asked,
-        source=_together([*facts, *said]),
+        source=msgspec.structs.replace(source, launches=tuple(launches[1:])),
         launch=launch,
         absent={} if launch else {"launch": "no launch configuration was among the files"},
         timings={"exam_s": round(time.time() - started, 3)},
     )
-
-
-def _launch(files: list[tuple[str, Path]]) -> tuple[Launch | None, list[Facts]]:
-    """Return the launch that a config or the first command of a shell script stands for, and what its lines show.
-
-    Raises:
-        UsageError: there are several; each is a launch of its own.
-    """
-    if len(files) > 1:
-        raise UsageError(f"{files[0][0]} and {files[1][0]} are two launches: lint them one by one")
-    if not files:
-        return None, []
-    name, file = files[0]
-    try:
-        words, flows = _launch_words(name, _bytes(file))
-        launch = _resolved(words) if words else None
-    except (OSError, DoctorError) as error:
-        return None, [Facts(SourceFile(path=name, error=str(error)))]
-    return launch, [Facts(SourceFile(path=name), flows=tuple(flows))]
-
-
-def _launch_words(name: str, data: bytes) -> tuple[tuple[str, ...], list[Flow]]:
-    if name.endswith(CONFIGS):
-        if not is_config(name, data):
-            raise DoctorError("it is no config of accelerate")
-        return ("--config_file", name), []
-    commands = commands_of(data.decode(errors="replace"))
-    lost = [
-        Flow(what="launch.cut_short", path=name, line=c.lost, values={"command_line": c.line})
-        for c in commands
-        if c.lost
-    ]
-    return (commands[0].words if commands else ()), lost
-
-
-def _resolved(words: tuple[str, ...]) -> Launch:
-    from accel_doctor.launch.resolve import resolve  # noqa: PLC0415 - scripts alone do not need it
-
-    given = words[2:] if words[:2] == ("accelerate", "launch") else words
-    launch = resolve(given, environment={}, device_count=DEVICES, torch_build=None, cwd=Path.cwd()).launch
-    return msgspec.structs.replace(launch, rendezvous=None)  # this machine's ports are not the launch's
 
 
 def _together(facts: list[Facts]) -> Source:
@@ -114,15 +76,33 @@ def _worse(call: CallSite, other: CallSite) -> bool:
     return (call.contract == "all") == (other.ranks == "all") and call.ranks != other.ranks
 
 
-def _files(paths: Iterable[str]) -> Iterator[tuple[str, Path | None]]:
+class Found(NamedTuple):
+    """A file to read; ``path`` is ``None`` for standard input."""
+
+    name: str
+    path: Path | None
+    given: bool
+    """The user named it, and did not come by it in a folder."""
+
+    @property
+    def around(self) -> bool:
+        """Whether it is one of the files around a script."""
+        return self.path is not None and self.name.endswith(AROUND)
+
+
+def _around(found: Found) -> Around | None:
+    return read_around(found.name, found.path, given=found.given) if found.path else None
+
+
+def _files(paths: Iterable[str]) -> Iterator[Found]:
     for given in dict.fromkeys(paths):
         path = Path(given)
         if given == "-":
-            yield "<stdin>", None
+            yield Found("<stdin>", None, given=True)
         elif path.is_dir():
-            yield from ((_shown(p), p) for p in sorted(_below(path)))
+            yield from (Found(_shown(p), p, given=False) for p in sorted(_below(path)))
         elif path.exists():
-            yield _shown(path), path
+            yield Found(_shown(path), path, given=True)
         else:
             raise DoctorError(f"{given} does not exist")
 
@@ -130,7 +110,7 @@ def _files(paths: Iterable[str]) -> Iterator[tuple[str, Path | None]]:
 def _below(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in SKIPPED and not f.startswith("."))
-        yield from (Path(root, name) for name in names if name.endswith(SUFFIXES))
+        yield from (Path(root, name) for name in names if name.endswith((*SUFFIXES, *AROUND)))
 
 
 def _shown(path: Path) -> str:

@@ -7,11 +7,18 @@ from typing import NamedTuple
 CONFIG = re.compile(
     rb"(?m)^(distributed_type|compute_environment|num_processes|mixed_precision|fsdp_config|use_cpu)\s*:"
 )
+SURELY = re.compile(
+    rb"(?m)^[ \t{]*[\"']?(compute_environment[\"']?\s*:\s*[\"']?(LOCAL_MACHINE|AMAZON_SAGEMAKER)\b|"
+    rb"distributed_type[\"']?\s*:\s*[\"']?(MULTI_[A-Z]+|FSDP|DEEPSPEED|MEGATRON_LM|XLA|TPU)\b)"
+)
+"""What `accelerate config` writes, and other tools' files do not hold."""
+DEEPSPEED = re.compile(rb"\"(zero_optimization|train_micro_batch_size_per_gpu)\"\s*:")
 LAUNCHER = re.compile(
     r"\b(accelerate\s+launch|torchrun|deepspeed|python3?\s+-m\s+(torch\.distributed\.(run|launch)|accelerate\.commands\.launch))\b"
 )
 SHELLS = (".sh", ".sbatch", ".bash", ".slurm")
 CONFIGS = (".yaml", ".yml")
+JSON = (".json",)
 
 
 class Command(NamedTuple):
@@ -57,3 +64,15 @@ def _lost(lines: list[str], index: int) -> int | None:
 def is_config(name: str, data: bytes) -> bool:
     """Return whether a file is an accelerate config."""
     return name.endswith(CONFIGS) and bool(CONFIG.search(data))
+
+
+def kind_of(name: str, data: bytes, *, given: bool) -> str:
+    """Return ``shell``, ``accelerate``, ``deepspeed``, or an empty string where a file configures no launch.
+
+    A file that nobody named is an accelerate config only where it is surely one.
+    """
+    if name.endswith(SHELLS):
+        return "shell" if given or LAUNCHER.search(data.decode(errors="replace")) else ""
+    if SURELY.search(data) or (given and is_config(name, data)):
+        return "accelerate"
+    return "deepspeed" if name.endswith(JSON) and DEEPSPEED.search(data) else ""

@@ -8,6 +8,7 @@ import pytest
 from accel_doctor.main import main
 
 SICK = "import torch\nfrom accelerate import Accelerator\n\naccelerator = Accelerator()\nprint('a')\n"
+CONFIG = "compute_environment: LOCAL_MACHINE\nnum_machines: 1\n"
 HANGS = f"{SICK}if accelerator.is_main_process:\n    accelerator.wait_for_everyone()\n"
 
 
@@ -103,11 +104,78 @@ def test_a_lost_backslash_is_found_in_a_shell_script() -> None:
     assert (code, found) == (1, {"LCH005": [("run.sh", 4)]})
 
 
-def test_a_whole_command_is_no_fault_and_two_launches_are_two_lints() -> None:
+def test_a_whole_command_is_no_fault() -> None:
     Path("run.sh").write_text("torchrun --nproc_per_node 2 \\\n  train.py --lr 1\n# accelerate launch\n--x\n")
     assert report("run.sh") == (0, {})
-    Path("b.sh").write_text("")
-    assert main(["lint", "run.sh", "b.sh"]) == 2
+
+
+def test_each_launch_file_of_a_folder_is_judged() -> None:
+    Path("a/b").mkdir(parents=True)
+    Path("a/one.yaml").write_text(f"{CONFIG}distributed_type: MULTI_GPU\nnum_processes: 2\nnum_proceses: 2\n")
+    Path("a/b/two.yml").write_text(f"{CONFIG}distributed_type: FSDP\nnum_processes: 2\nfsdp_config:\n  fsdp_x: 1\n")
+    Path("a/ds.json").write_text(
+        '{"zero_optimization": {"stage": 2}, "train_batch_size": 9,\n'
+        '"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4}\n'
+    )
+    Path("a/run.sh").write_text("accelerate launch --num_processes 2 \\\n --num_machines 1\n --x 1 train.py\n")
+    code, found = report("a")
+    assert code == 1
+    assert set(found["LCH005"]) == {("a/one.yaml", 5), ("a/b/two.yml", 6), ("a/run.sh", 3)}
+    assert found["SHD006"] == [("a/ds.json", 1)]
+    assert found["SHD001"] == [("a/b/two.yml", None)]
+
+
+def test_a_folder_of_other_files_is_silent_and_none_of_them_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("train.py").write_text("import torch\n")
+    Path("hydra.yaml").write_text("mixed_precision: fp16\nnum_processes: many\nfsdp_config: {x: 1}\n")
+    Path("state.json").write_text('{"train_batch_size": 8, "log_history": []}')
+    Path("broken.json").write_text('{"zero_optimization": ')
+    Path("data.json").write_text("[" + "1," * 200_000 + "1]")
+    Path("setup.sh").write_text("pip install accelerate\n")
+    Path("run.sh").write_text("N=4\naccelerate launch --num_processes $N --flag_of_tomorrow $X train.py $@\n")
+    Path("ds.sh").write_text("deepspeed --num_gpus 2 train.py\n")
+    Path("far.yaml").write_text(
+        f"{CONFIG}distributed_type: DEEPSPEED\nnum_processes: 2\n"
+        "deepspeed_config:\n  deepspeed_config_file: elsewhere/ds.json\n"
+    )
+    assert main(["lint", ".", "--strict"]) == 0
+    assert capsys.readouterr().out == "PASSED  0 errors, 0 warnings, 4 files\n"
+
+
+def test_a_file_that_configures_nothing_is_one_clear_line_where_it_was_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("a.json").write_text("{}")
+    assert main(["lint", "a.json", "-q"]) == 2
+    assert "a.json was not judged: it is neither a config of accelerate nor one of DeepSpeed" in capsys.readouterr().out
+
+
+def test_a_deepspeed_file_for_an_unknown_world_is_held_to_what_is_certain() -> None:
+    Path("ds.json").write_text(
+        '{"zero_optimization": {"stage": 2}, "train_batch_size": "auto",\n'
+        '"train_micro_batch_size_per_gpu": "auto", "optimizer": {"params": {"betas": "auto"}}}'
+    )
+    assert main(["lint", "ds.json", "--strict"]) == 0
+    Path("ds.json").write_text(
+        '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2,\n"gradient_accumulation_steps": 4}'
+    )
+    assert main(["lint", "ds.json", "--strict"]) == 0
+    Path("fp.json").write_text('{"zero_optimization": {}, "fp16": {"enabled": true},\n"bf16": {"enabled": true}}')
+    assert report("fp.json") == (1, {"SHD007": [("fp.json", 2)]})
+
+
+def test_more_processes_than_a_config_lists_devices_are_too_many_on_any_machine() -> None:
+    Path("two.yaml").write_text(f"{CONFIG}distributed_type: MULTI_GPU\nnum_processes: 4\ngpu_ids: '0,1'\n")
+    assert report("two.yaml") == (1, {"LCH004": [("two.yaml", 4)]})
+    Path("two.yaml").write_text(f"{CONFIG}distributed_type: MULTI_GPU\nnum_processes: 2\ngpu_ids: '0,1'\n")
+    assert report("two.yaml") == (0, {})
+
+
+def test_a_file_named_by_a_command_is_found_from_a_folder_above_the_script() -> None:
+    Path("a/scripts").mkdir(parents=True)
+    Path("a/fsdp.yaml").write_text(f"{CONFIG}distributed_type: FSDP\nnum_processes: 2\nfsdp_config:\n  fsdp_x: 1\n")
+    Path("a/scripts/run.sh").write_text("accelerate launch --config_file fsdp.yaml train.py  # note\n")
+    assert report("a/scripts")[1]["SHD001"] == [("a/scripts/run.sh", 1)]
 
 
 def test_a_contract_of_the_users_own_is_kept() -> None:
