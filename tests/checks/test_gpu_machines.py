@@ -15,6 +15,8 @@ from accel_doctor.testing_gpu import gpu_launch, gpu_rank, gpu_run
 from fake_nvml.fixture import FakeNvml
 from fake_nvml.machine import Machine, add_pci_function, set_pid_namespace
 
+pytestmark = pytest.mark.ranks
+
 CHECKS = load_checks()
 ABOUT_DEVICES = Options(select=("GPU", "RNK002", "ENV013"), ignore=("GPU009",))
 QUICK = Asked(thresholds={"GPU001.load_s": 0.2, "GPU001.watch_s": 0.1, "GPU002.load_s": 0.2})

@@ -24,6 +24,8 @@ from accel_doctor.machine.interpreter import read_interpreter
 from accel_doctor.testing import findings, healthy_launch, healthy_run
 from host_reading import MakeGroup, entering, mounted, needs_groups, needs_mounts, read_below
 
+pytestmark = pytest.mark.ranks
+
 MIB = 2**20
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.ranks
+
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG")} | {"RANK": "0", "LOCAL_RANK": "0"}
 TRAINS = "import sys, time\nprint('step', flush=True)\n"
 
@@ -109,7 +111,6 @@ def test_a_command_that_is_not_there_ends_with_two(tmp_path: Path) -> None:
     assert "no-such-launcher cannot be started" in done.stderr
 
 
-@pytest.mark.ranks
 @pytest.mark.slow
 def test_a_rehearsal_stops_after_its_steps(tmp_path: Path) -> None:
     script = """

@@ -14,6 +14,8 @@ from accel_doctor.launch.process import LaunchedProcess
 from accel_doctor.launch.watch import Patience, RankWatch, Supervisor, Watched
 from accel_doctor.progress import Progress
 
+pytestmark = pytest.mark.ranks
+
 RANK = """
 import os, sys, threading, time
 from pathlib import Path

@@ -16,6 +16,8 @@ from accel_doctor.machine.device_sampler import KEPT_SAMPLES, Thinned, phase_at
 from fake_nvml.fixture import FakeNvml
 from fake_nvml.machine import set_pid_namespace
 
+pytestmark = pytest.mark.ranks
+
 HOST = socket.gethostname()
 
 

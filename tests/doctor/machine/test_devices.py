@@ -10,6 +10,8 @@ from accel_doctor.machine.devices import read_devices
 from fake_nvml.fixture import FakeNvml
 from fake_nvml.machine import add_pci_function, names, set_pid_namespace
 
+pytestmark = pytest.mark.ranks
+
 
 def test_everything_that_a_device_says_of_itself(fake_nvml: FakeNvml) -> None:
     machine = fake_nvml("healthy")

@@ -14,6 +14,8 @@ from accel_doctor.machine.folders import read_folders, remove_folder
 from accel_doctor.machine.storage import check_storage, clean_storage, is_usable, probe_folder
 from host_reading import needs_mounts
 
+pytestmark = pytest.mark.ranks
+
 
 def asked(path: Path) -> Folder:
     return Folder(name="TMPDIR", path=str(path), source="environment")

@@ -11,6 +11,8 @@ import accel_doctor
 from fake_nvml.fixture import FakeNvml
 from fake_nvml.machine import Machine
 
+pytestmark = pytest.mark.ranks
+
 ASK = """
 import json, sys
 from accel_doctor.machine import nvml

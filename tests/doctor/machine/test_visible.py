@@ -66,6 +66,7 @@ ENTRY = st.one_of(
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(st.lists(ENTRY, min_size=1, max_size=4))
+@pytest.mark.ranks
 def test_torch_reads_the_variable_alike(entries: list[str]) -> None:
     cuda = pytest.importorskip("torch.cuda")
     value = ",".join(entries)

@@ -15,6 +15,8 @@ import pytest
 from accel_doctor.progress import Progress, RankProgress
 from accel_doctor.reports.live import PlainDisplay, open_display, rows, wants_plain
 
+pytestmark = pytest.mark.ranks
+
 SHOW = """
 import sys, time
 from accel_doctor.progress import Progress, RankProgress
