@@ -30,6 +30,7 @@ def _judge_file(file: ConfigFile) -> Iterator[Finding]:
             seen=file.error,
             wanted=f"a {'JSON' if file.kind == 'deepspeed' else 'YAML or JSON'} file of keys and values",
             location=Location(path=file.path, line=file.error_line),
+            fix="name a file that is there" if file.error.startswith("no such file") else "",
         )
     seen: set[str] = set()
     for key in file.keys:

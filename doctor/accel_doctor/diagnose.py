@@ -282,11 +282,18 @@ def conclude(evidence: Evidence, results: list[Result], options: Options) -> tup
         return Verdict.FAILED, []
     why = [f"{r.id} is broken: {r.reason}" for r in results if r.outcome is Outcome.BROKEN]
     why += [f"{name} was required and not examined" for name in options.require if not _examined(name, results)]
+    why += [f"no units of {evidence.asked.model}: {evidence.absent['plan']}"] if _no_plan(evidence) else []
     why += [CUTS.get(evidence.cut, f"the exam was ended by the {evidence.cut}")] if evidence.cut else []
     why += [f.message for r in results if r.id == UNREAD for f in r.findings]
     if not outcomes & {Outcome.PASSED, Outcome.WARNED}:
         why.append("nothing was judged")
     return (Verdict.INCOMPLETE if why else Verdict.PASSED), why
+
+
+def _no_plan(evidence: Evidence) -> bool:
+    """Whether the user named a model that FSDP is to wrap and its units were not seen."""
+    asked = evidence.asked.model and evidence.launch and evidence.launch.strategy == "FSDP"
+    return bool(asked and evidence.plan is None and evidence.absent.get("plan"))
 
 
 def _examined(name: str, results: list[Result]) -> bool:

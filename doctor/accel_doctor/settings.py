@@ -3,6 +3,7 @@
 import difflib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -128,7 +129,7 @@ def _settings(path: Path, table: dict[str, Any]) -> Settings:
     try:
         options = msgspec.convert(table, Options)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {_explain(str(error))}") from error
+        raise UsageError(f"{path}: {_with_keys(_explain(str(error)), table)}") from error
     named = {name: getattr(options, name) for name in options.__struct_fields__ if name not in TABLES}
     return Settings(
         path,
@@ -147,6 +148,34 @@ def _explain(error: str) -> str:
         return f"no setting is called {unknown[1]!r}" + (f"; the nearest is {near[0]!r}" if near else "")
     what, _, where = error.replace("`object`", "a table").replace("`array`", "a list").partition(" - at ")
     return f"{where.strip('`').removeprefix('$.') or '[tool.accel-doctor]'}: {what[:1].lower()}{what[1:]}"
+
+
+def _with_keys(explained: str, table: dict[str, Any]) -> str:
+    """Return the sentence with the user's own keys where msgspec says ``[...]``, which it does inside of tables."""
+    if "[...]" not in explained:
+        return explained
+    keys = next((keys for keys, entry in _entries(table) if _refused(entry)), ())
+    for key in keys[: explained.count("[...]")]:
+        explained = explained.replace("[...]", f".{key}", 1)
+    return explained
+
+
+def _refused(entry: dict[str, Any]) -> bool:
+    try:
+        msgspec.convert(entry, Options)
+    except msgspec.ValidationError:
+        return True
+    return False
+
+
+def _entries(table: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Return each entry of the tables by itself, and the keys that lead to it."""
+    for name in (t.replace("_", "-") for t in TABLES):
+        below = table.get(name)
+        for key, value in below.items() if isinstance(below, dict) else ():
+            inner = value.items() if isinstance(value, dict) else ()
+            yield from (((key, k), {name: {key: {k: v}}}) for k, v in inner)
+            yield (key,), {name: {key: value}}
 
 
 def _flat(thresholds: dict[str, float | dict[str, float]]) -> list[tuple[str, float]]:

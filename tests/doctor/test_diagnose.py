@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from accel_doctor.check import Check, Finding, Invariant, Judge, Location, NotApplicable, Severity
 from accel_doctor.diagnose import Options, Outcome, Verdict, belongs, diagnose, examine
-from accel_doctor.evidence import Evidence
+from accel_doctor.evidence import Asked, Evidence
 from accel_doctor.testing import healthy_rank, healthy_run, sick_rank
 
 
@@ -144,6 +145,26 @@ def test_causes_that_name_each_other_end() -> None:
 def test_verdict_and_exit_code(found: Finding, options: Options, verdict: Verdict, code: int) -> None:
     diagnosis = diagnose(healthy_run(), [check("AAA001", found)], options)
     assert (diagnosis.verdict, diagnosis.exit_code) == (verdict, code)
+
+
+@pytest.mark.parametrize(
+    ("asked", "strategy", "why"),
+    [
+        ("train.py:build", "FSDP", ("no units of train.py:build: train.py has no build",)),
+        ("train.py:build", "DDP", ()),
+        (None, "FSDP", ()),
+    ],
+)
+def test_a_model_that_was_named_and_not_built_makes_the_exam_incomplete(
+    asked: str | None, strategy: str, why: tuple[str, ...]
+) -> None:
+    run = healthy_run()
+    assert run.launch
+    launch = msgspec.structs.replace(run.launch, strategy=strategy)
+    unseen = msgspec.structs.replace(
+        run, asked=Asked(model=asked), launch=launch, plan=None, absent={"plan": "train.py has no build"}
+    )
+    assert diagnose(unseen, [check("AAA001")]).why_incomplete == why
 
 
 def test_a_required_check_that_was_skipped_makes_the_exam_incomplete() -> None:

@@ -23,6 +23,14 @@ LEAST_DEADLINE_S = 9.0
 MOST_DEADLINE_S = 86_400.0
 
 
+def _existing(ctx: click.Context, option: click.Parameter, model: str | None) -> str | None:
+    """Refuse a file that is not there before anything starts; whether it builds a model, the exam finds out."""
+    path = Path(model.rpartition(":")[0] or model) if model else None
+    if path and (path.suffix in (".py", ".json") or "/" in str(path)) and not path.exists():
+        raise click.BadParameter(f"there is no file {path}.", ctx, option)
+    return model
+
+
 @click.command(cls=ExamCommand)
 @click.option("--batch-size", type=Count(1), help="Rows a rank and micro-batch, as your script has it.")
 @click.option("--gradient-accumulation-steps", type=Count(1), help="As your script has it.")
@@ -30,7 +38,10 @@ MOST_DEADLINE_S = 86_400.0
 @click.option("--min-bus-bandwidth", type=Amount(0, least_excluded=True), metavar="GB/S", help="All-reduce busbw.")
 @click.option("--num-workers", type=Count(0), help="DataLoader workers a rank, as your script has it.")
 @click.option(
-    "--model", metavar="MODEL", help="module:function, file.py:function, config.json or its directory: FSDP units."
+    "--model",
+    metavar="MODEL",
+    callback=_existing,
+    help="module:function, file.py:function, config.json or its directory: FSDP units.",
 )
 @click.option("--checkpoint-dir", metavar="DIR", help="Save, load, compare and time a checkpoint there.")
 @click.option("--checkpoint-size", type=Amount(0), metavar="GB", help="Of one checkpoint, all files together.")
@@ -61,7 +72,6 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, d
             words=words,
             asked=_asked(ctx),
             checkpoint_dir=ctx.params["checkpoint_dir"],
-            model=ctx.params["model"],
             run_dir=make_run_directory(run_dir, cwd),
             cwd=cwd,
             deadline_s=deadline,
@@ -92,5 +102,6 @@ def _asked(ctx: ExamContext) -> Asked:
         checkpoint_interval_s=given["checkpoint_interval"],
         checkpoint_keep=given["checkpoint_keep"],
         time_limit_s=given["time_limit"],
+        model=given["model"],
         sources=sources(ctx),
     )

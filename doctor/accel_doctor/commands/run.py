@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from accel_doctor.commands.options import ExamCommand, ExamContext, exam_options, pass_exam, sources
+from accel_doctor.commands.options import Amount, Count, ExamCommand, ExamContext, exam_options, pass_exam, sources
 from accel_doctor.commands.output import plan_report
 from accel_doctor.errors import DoctorError, UsageError
 from accel_doctor.evidence import Asked
@@ -20,15 +20,11 @@ REHEARSED_STEPS = 20
 
 
 @click.command(cls=ExamCommand)
-@click.option("--steps", type=click.IntRange(1), metavar="N", help="Rehearsal: end the script after N optimizer steps.")
+@click.option("--steps", type=Count(1), metavar="N", help="Rehearsal: end the script after N optimizer steps.")
 @click.option("--scaling", metavar="1,2[,4]", help="Rehearse at each process count (20 steps without --steps).")
-@click.option("--expect-batch-size", type=click.IntRange(1), help="The effective batch that you expect.")
-@click.option(
-    "--deadline", type=click.FloatRange(1), metavar="S", help="Stop the job then and report; none by default."
-)
-@click.option(
-    "--stall-timeout", type=click.FloatRange(1), default=30.0, show_default=True, metavar="S", help="Without progress."
-)
+@click.option("--expect-batch-size", type=Count(1), help="The effective batch that you expect.")
+@click.option("--deadline", type=Amount(1), metavar="S", help="Stop the job then and report; none by default.")
+@click.option("--stall-timeout", type=Amount(1), default=30.0, show_default=True, metavar="S", help="Without progress.")
 @click.option(
     "--on-stall", type=click.Choice(("report", "stop")), default="report", show_default=True, help="What a stall does."
 )

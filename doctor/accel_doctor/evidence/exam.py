@@ -52,6 +52,8 @@ class Asked(Record, frozen=True, kw_only=True):
     checkpoint_interval_s: float | None = None
     checkpoint_keep: int | None = None
     """Checkpoints kept at once."""
+    model: str | None = None
+    """What ``--model`` names."""
     time_limit_s: float | None = None
     """Wall time the run may take."""
     sources: dict[str, str] = {}

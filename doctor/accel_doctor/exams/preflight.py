@@ -52,8 +52,6 @@ class Request(NamedTuple):
     """What the user typed after ``--``."""
     asked: Asked
     checkpoint_dir: str | None
-    model: str | None
-    """What ``--model`` names; ``None`` leaves the wrap plan alone."""
     run_dir: Path
     cwd: Path
     deadline_s: float
@@ -139,11 +137,11 @@ class _Preflight:
         return Run(ranks, _ending(launched, watched, left))
 
     def _read_plan(self) -> tuple[WrapPlan | None, str]:
-        if self.request.model is None:
+        if self.request.asked.model is None:
             return None, "give --model"
         timeout_s = self.request.deadline_s - REPORT_S
         return read_wrap_plan(
-            self.request.model,
+            self.request.asked.model,
             self.resolved.launch,
             cwd=self.request.cwd,
             timeout_s=timeout_s,
@@ -217,7 +215,7 @@ class _Preflight:
             ranks=run.ranks,
             storage=self.storage,
             plan=plan,
-            wrap_classes=None if self.request.model else read_wrap_classes(self.resolved.launch, timeout_s=1.0),
+            wrap_classes=None if self.request.asked.model else read_wrap_classes(self.resolved.launch, timeout_s=1.0),
             ending=run.ending,
             absent=self._absent(run, no_plan),
             cut=self._cut(stopped_by),

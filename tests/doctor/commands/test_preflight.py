@@ -14,6 +14,12 @@ def test_a_number_that_evidence_cannot_carry_is_refused(option: click.Parameter,
         option.type.convert(word, option, None)
 
 
+def test_a_model_file_that_is_not_there_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--model", "nosuch.py:build"]) == 2
+    refusal = "Invalid value for '--model': there is no file nosuch.py."
+    assert capsys.readouterr().err == f"accel-doctor: {refusal} (see accel-doctor preflight --help)\n"
+
+
 def test_it_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--checkpoint-size", "nan"]) == 2
     refusal = "Invalid value for '--checkpoint-size': nan is not a number."
