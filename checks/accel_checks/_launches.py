@@ -1,5 +1,6 @@
 """What the checks on the launch have in common."""
 
+import shlex
 from collections.abc import Iterator
 
 from accel_doctor.check import Location, NotApplicable
@@ -11,6 +12,11 @@ def launch_of(evidence: Evidence) -> Launch:
     if evidence.launch is None:
         raise NotApplicable("no launch was resolved")
     return evidence.launch
+
+
+def script_of(launch: Launch | None) -> str:
+    """Return the user's script and its words as one types them, or a stand-in where none was named."""
+    return shlex.join(launch.script) if launch and launch.script else "train.py"
 
 
 def said(value: Value) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from accel_doctor.bandwidth import size_text
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
 from accel_doctor.evidence import Evidence, Host
-from accel_doctor.host_load import PREFETCH, WORKERS, rank_count, ranks_on, uses_nccl, workers_a_rank
+from accel_doctor.host_load import PREFETCH, WORKERS, assumed_workers, rank_count, ranks_on, uses_nccl, workers_a_rank
 
 MIB = 2**20
 WORKERS_A_RANK = Threshold("ENV003.workers", WORKERS, "loader workers a rank, where the user names none")
@@ -40,6 +40,7 @@ def _judge_host(evidence: Evidence, host: Host, free: int) -> Iterator[Finding]:
         f"{BATCH_MIB.of(evidence):g} MiB" + (f", and {size_text(nccl)} for NCCL" if nccl else ""),
         values={"shm_free_bytes": free, "need_bytes": nccl + loaders, "ranks": ranks, "workers_a_rank": workers},
         host=host.name,
+        evidence=assumed_workers(evidence, workers),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from accel_doctor.bandwidth import size_text
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity, Threshold
 from accel_doctor.evidence import Evidence, Host
-from accel_doctor.host_load import WORKERS, rank_count, workers_a_rank
+from accel_doctor.host_load import WORKERS, assumed_workers, rank_count, workers_a_rank
 
 WORKERS_A_RANK = Threshold("ENV004.workers", WORKERS, "loader workers a rank, where the user names none")
 FILES_A_RANK = Threshold("ENV004.files_a_rank", 256, "shared libraries, devices, data shards and logs of one rank")
@@ -36,6 +36,7 @@ def _open_files(evidence: Evidence, host: Host) -> Iterator[Finding]:
             wanted=f"{need}",
             values={"open_files": limit, "need_files": need},
             host=host.name,
+            evidence=assumed_workers(evidence, workers),
             command=f"ulimit -n {max(need, 65536)}",
         )
 
@@ -56,6 +57,7 @@ def _processes(evidence: Evidence, host: Host) -> Iterator[Finding]:
                 wanted=f"{need}",
                 values={"processes": left, "need_processes": need},
                 host=host.name,
+                evidence=assumed_workers(evidence, workers),
                 fix="raise it: ulimit -u for a user, --pids-limit for a Docker container, podPidsLimit of the kubelet",
             )
 

@@ -16,6 +16,7 @@ from accel_checks._devices import (
     typical,
     under_load,
 )
+from accel_checks._launches import script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, names, ranks_of
 from accel_doctor.evidence import Device, Evidence, Launch
 
@@ -161,7 +162,7 @@ def _values(idle: list[Device], working: list[Device]) -> dict[str, float]:
 def _command(launch: Launch | None, devices: int) -> str:
     if launch is None or launch.asked_processes is None or launch.asked_processes >= devices:
         return ""
-    return f"accelerate launch --multi_gpu --num_processes {devices} train.py"
+    return f"accelerate launch --multi_gpu --num_processes {devices} {script_of(launch)}"
 
 
 def _causes(evidence: Evidence, places: Placement, devices: int) -> Iterator[str]:

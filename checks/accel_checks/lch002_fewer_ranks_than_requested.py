@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._launches import script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable
 from accel_doctor.evidence import Evidence, Launch
 from accel_doctor.places import place_of
@@ -31,7 +32,8 @@ def _finding(launch: Launch, asked: int, came: int) -> Finding:
         "ACCELERATE_USE_CPU=1 instead of --cpu or MULTI_CPU"
         if cpu
         else "",
-        command=f"ACCELERATE_USE_CPU=1 accelerate launch --multi_gpu --num_processes {asked} --num_machines 1 train.py"
+        command=f"ACCELERATE_USE_CPU=1 accelerate launch --multi_gpu --num_processes {asked} --num_machines 1 "
+        f"{script_of(launch)}"
         if cpu
         else "",
     )

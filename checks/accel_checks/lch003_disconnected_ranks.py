@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._launches import script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
 from accel_doctor.evidence import Evidence, Launch
 from accel_doctor.places import place_of
@@ -41,9 +42,9 @@ def _devices(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _command(launch: Launch | None, count: int, *, devices: bool) -> str:
-    if devices or (launch is not None and launch.launcher == "python"):
-        return f"accelerate launch --multi_gpu --num_processes {count} train.py"
-    return f"ACCELERATE_USE_CPU=1 accelerate launch --multi_gpu --num_processes {count} --num_machines 1 train.py"
+    on_devices = devices or (launch is not None and launch.launcher == "python")
+    before, more = ("", "") if on_devices else ("ACCELERATE_USE_CPU=1 ", " --num_machines 1")
+    return f"{before}accelerate launch --multi_gpu --num_processes {count}{more} {script_of(launch)}"
 
 
 CHECK = Check(

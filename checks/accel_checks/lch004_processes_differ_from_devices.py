@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._devices import answering, gpus, seen, strangers
-from accel_checks._launches import launch_of, said
+from accel_checks._launches import launch_of, said, script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Device, Evidence, Launch
 from accel_doctor.places import place, place_of
@@ -68,7 +68,7 @@ def _fewer(launch: Launch, asked: int, devices: list[Device]) -> Finding:
         seen=f"{_count(asked, 'process')} ({launch.source('num_processes')})",
         wanted=f"{_count(count, 'process')}, one a device: {gpus(devices)}",
         values={"processes": asked, "devices": count},
-        command=f"accelerate launch --multi_gpu --num_processes {count} train.py",
+        command=f"accelerate launch --multi_gpu --num_processes {count} {script_of(launch)}",
         location=place_of(launch, "num_processes"),
     )
 
@@ -101,7 +101,7 @@ def _too_many(launch: Launch, asked: int, count: int) -> Finding:
         seen=f"{_count(asked, 'process')} ({launch.source('num_processes')})",
         wanted=f"at most {_count(count, 'process')}",
         values={"processes": asked, "devices": count},
-        command=f"accelerate launch --multi_gpu --num_processes {count} train.py" if count > 1 else "",
+        command=f"accelerate launch --multi_gpu --num_processes {count} {script_of(launch)}" if count > 1 else "",
         location=place_of(launch, "num_processes"),
     )
 

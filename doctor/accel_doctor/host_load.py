@@ -26,6 +26,13 @@ def workers_a_rank(evidence: Evidence, assumed: Threshold) -> int:
     return int(assumed.of(evidence)) if named is None else named
 
 
+def assumed_workers(evidence: Evidence, workers: int) -> tuple[str, ...]:
+    """Return what to add to a finding whose number of workers the user did not name."""
+    if evidence.asked.num_workers is not None:
+        return ()
+    return (f"{workers} loader workers a rank are assumed; --num-workers says what your script has",)
+
+
 def granted_cpus(host: Host) -> float | None:
     """Return the CPUs that affinity and quota leave; ``None`` when neither was seen."""
     limits = [limit for limit in (host.cpus_affinity, host.cpus_quota) if limit is not None]

@@ -19,6 +19,13 @@ def test_one_process_where_two_were_asked_for() -> None:
     assert finding.command.startswith("ACCELERATE_USE_CPU=1 accelerate launch --multi_gpu --num_processes 2")
 
 
+def test_the_line_to_type_has_the_users_script() -> None:
+    settings = {**healthy_launch().settings, "use_cpu": Setting(value=True, source="flag --cpu")}
+    run = healthy_run(ranks=(healthy_rank(0, 1),), launch=launch(settings=settings, script=("my run.py", "--lr", "1")))
+    (finding,) = findings(CHECK, run)
+    assert finding.command.endswith(" --num_machines 1 'my run.py' --lr 1")
+
+
 def test_the_line_of_the_config_that_asked() -> None:
     sick = launch(settings={"num_processes": setting(2, "c.yaml:3")})
     (finding,) = findings(CHECK, healthy_run(ranks=(healthy_rank(0, 1),), launch=sick))

@@ -15,6 +15,7 @@ from accel_doctor.evidence.exam import SCHEMA_VERSION, Asked, Evidence
 from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import FileSetting, Host, Interpreter, LeftOver, Limits, NumaNode
 from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Ending, Launch, Refusal, Rendezvous, Setting
+from accel_doctor.evidence.machine import Bound, Interface, Machine, Reach
 from accel_doctor.evidence.plan import ModelClass, Tie, Unit, WrapClass, WrapPlan
 from accel_doctor.evidence.probe_options import ProbeOptions
 from accel_doctor.evidence.rank import (
@@ -41,6 +42,7 @@ from accel_doctor.evidence.source import CallSite, Flow, Guard, Source, SourceFi
 __all__ = [
     "SCHEMA_VERSION",
     "Asked",
+    "Bound",
     "CallSite",
     "Candidate",
     "Checksum",
@@ -61,11 +63,13 @@ __all__ = [
     "Guard",
     "Guards",
     "Host",
+    "Interface",
     "Interpreter",
     "Launch",
     "LeftOver",
     "Limits",
     "LoopExit",
+    "Machine",
     "MigDevice",
     "ModelClass",
     "NumaNode",
@@ -74,6 +78,7 @@ __all__ = [
     "ProbeOptions",
     "Rank",
     "RankEnd",
+    "Reach",
     "Record",
     "Refusal",
     "Rendezvous",

@@ -9,6 +9,7 @@ from accel_doctor.evidence.device import Devices
 from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import Host
 from accel_doctor.evidence.launch import Ending, Launch
+from accel_doctor.evidence.machine import Machine
 from accel_doctor.evidence.plan import WrapClass, WrapPlan
 from accel_doctor.evidence.rank import Rank
 from accel_doctor.evidence.run_code import ScalePoint, SiteCode, StallSeen
@@ -18,8 +19,8 @@ SCHEMA_VERSION = 1
 """Version of ``evidence.json``; readers take this one and the one before."""
 
 EXAM_SUBJECTS: dict[str, frozenset[str]] = {
-    "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "wrap_classes", "storage"}),
-    "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall", "scaling"}),
+    "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "wrap_classes", "storage", "machines"}),
+    "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall", "scaling", "machines"}),
     "lint": frozenset({"source", "launch"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
@@ -91,6 +92,10 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     """``None`` where the run was not watched for one."""
     source: Source | None = None
     """What reading the user's files showed; lint alone brings it."""
+    machines: tuple[Machine, ...] | None = None
+    """The machines of a job over several, as their doctors met, the one with the verdict first; ``None`` for one."""
+    part_of: str = ""
+    """Not empty where this is one machine's part: who has the verdict on the whole, ``node-a``."""
     ending: Ending | None = None
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
@@ -104,6 +109,18 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     def world(self) -> tuple[Rank, ...]:
         """Return the ranks in order of rank, then pid; empty when there are none."""
         return tuple(sorted(self.ranks or (), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid)))
+
+    @cached_property
+    def asked_ranks(self) -> int | None:
+        """Return how many ranks were asked for on all machines together; ``None`` where nobody chose a number.
+
+        A machine that never came is reckoned with as the first one.
+        """
+        first = self.launch.asked_processes if self.launch else None
+        if not self.machines or self.part_of or first is None:
+            return first
+        each = [m.launch.asked_processes or first for m in self.machines if m.launch]
+        return sum(each) + first * max(0, (self.machines[0].count or 0) - len(each))
 
     @cached_property
     def by_host(self) -> dict[str, tuple[Rank, ...]]:

@@ -2,6 +2,7 @@
 
 from accel_doctor.evidence.base import Record
 from accel_doctor.evidence.folder import Folder
+from accel_doctor.evidence.machine import Bound, Interface
 
 
 class Interpreter(Record, frozen=True, kw_only=True):
@@ -79,6 +80,10 @@ class Host(Record, frozen=True, kw_only=True):
     numa_nodes: tuple[NumaNode, ...] | None = None
     rdma_devices: tuple[str, ...] = ()
     """InfiniBand, RoCE and EFA devices by the kernel's names."""
+    interfaces: tuple[Interface, ...] | None = None
+    """Network interfaces; ``None`` where they were not read."""
+    bound: tuple[Bound, ...] = ()
+    """What gloo and NCCL will take of them."""
     memory_total_bytes: int | None = None
     memory_available_bytes: int | None = None
     memory_limit_bytes: int | None = None

@@ -84,6 +84,8 @@ class Launch(Record, frozen=True, kw_only=True):
     """``accelerate``, ``torchrun``, ``deepspeed`` or ``python``."""
     argv: tuple[str, ...]
     """The command as it was started."""
+    script: tuple[str, ...] = ()
+    """The user's script or ``-m module`` and its words, secrets left out; empty where the launch names none."""
     assigned: dict[str, str] = {}
     """Variables set for this launch alone, by words before the launcher or by the doctor; those on the allow-list."""
     settings: dict[str, Setting]

@@ -9,11 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
+
 from accel_doctor.errors import UsageError
 
 MARK = "ACCEL_DOCTOR_RUN"
 """Every process below the launch inherits this variable: that is how stragglers are known after their parents died."""
 KILL_WAIT_S = 5.0
+EXEC_WAIT_S = 0.5
+"""How long a process may be in the middle of an exec, when it has memory and no environment."""
 
 
 class LaunchedProcess:
@@ -53,8 +57,14 @@ class LaunchedProcess:
 
     def family(self) -> list[int]:
         """Return the pids of all live processes of this launch, the launcher's included."""
-        wanted = f"{MARK}={self.mark}".encode()
-        return [pid for pid in _own_pids() if wanted in _raw_environment(pid)]
+        return [pid for pid in _own_pids() if self._is_ours(pid)]
+
+    def _is_ours(self, pid: int) -> bool:
+        environment, deadline = _raw_environment(pid), time.monotonic() + EXEC_WAIT_S
+        while not environment and _may_start(pid, self.started_s) and time.monotonic() < deadline:
+            time.sleep(0.005)
+            environment = _raw_environment(pid)
+        return f"{MARK}={self.mark}".encode() in environment
 
     def stop(self, grace_s: float, hurry: Callable[[], bool] = lambda: False) -> tuple[int, ...]:
         """End the launch: SIGTERM, ``grace_s`` of patience unless ``hurry()``, SIGKILL; return who is still alive."""
@@ -105,6 +115,15 @@ def _raw_environment(pid: int) -> bytes:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
+
+
+def _may_start(pid: int, since_s: float) -> bool:
+    """Return whether a process without an environment is new and alive, and so may be about to get one."""
+    try:
+        process = psutil.Process(pid)
+        return process.create_time() >= since_s - 1 and process.memory_info().vms > 0
+    except psutil.Error:
+        return False
 
 
 def read_environment(pid: int) -> dict[str, str]:

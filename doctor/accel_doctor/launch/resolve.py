@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from accel_doctor.launch.ledger import Ledger
 from accel_doctor.launch.ports import free_port, rendezvous
 from accel_doctor.launch.torchrun_rules import resolve_deepspeed, resolve_python, resolve_torchrun
 from accel_doctor.machine.environment import allowed
+from accel_doctor.tracer.redaction import without_secrets
 
 DOCTOR_FLAGS = (
     *("--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
@@ -37,7 +38,6 @@ _CORE = (
     *("distributed_type", "num_processes", "num_machines", "machine_rank", "mixed_precision", "use_cpu", "gpu_ids"),
     *("main_process_ip", "main_process_port", "rdzv_backend", "dynamo_backend", "debug", "num_cpu_threads_per_process"),
 )
-_HIDDEN = "aws_"
 _FILE = "deepspeed_config_file"
 _SECTION_OF = {"FSDP": "fsdp_", "MEGATRON_LM": "megatron_lm_"}
 
@@ -173,7 +173,8 @@ def _launch(
     settings = {name: ledger.setting(name) for name in names if name in ledger.names()}
     return Launch(
         launcher=command.launcher,
-        argv=tuple(_without_secret(started)),
+        argv=_told_words(started),
+        script=_told_words(command.script),
         settings=settings,
         config_files=tuple(config.file for config in resolution.configs),
         chosen_by=chosen_by,
@@ -186,17 +187,12 @@ def _launch(
 
 def _told(ledger: Ledger, name: str, strategy: str) -> bool:
     """Return whether a setting is worth telling: somebody named it, or the strategy reads it; never a secret."""
-    if name.startswith(_HIDDEN):
+    if name.startswith("aws_"):
         return False
     section = _SECTION_OF.get(strategy)
     return bool(ledger.setting(name).candidates) or (section is not None and name.startswith(section))
 
 
-def _without_secret(words: Sequence[str]) -> Iterable[str]:
-    """Return words as evidence keeps them: the values of AWS keys left out, and always valid text."""
-    hide = False
-    for word in words:
-        name, equals, _ = word.partition("=")
-        secret = name.lstrip("-").replace("-", "_").startswith(_HIDDEN)
-        yield "…" if hide else f"{name}=…" if secret and equals else str(plain(word))
-        hide = secret and not equals
+def _told_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return words as evidence keeps them: without secrets, and always valid text."""
+    return tuple(str(plain(word)) for word in without_secrets(words))

@@ -13,6 +13,7 @@ from accel_doctor.machine.batch_job import read_job
 from accel_doctor.machine.caches import read_caches
 from accel_doctor.machine.cgroup import Grant, read_grant
 from accel_doctor.machine.environment import allowed
+from accel_doctor.machine.interfaces import bound_interfaces, read_interfaces
 from accel_doctor.machine.left_overs import read_left_overs
 from accel_doctor.machine.nccl_files import read_nccl_settings
 
@@ -29,6 +30,7 @@ def read_host(environment: Mapping[str, str], root: Path = Path("/")) -> Host:
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     job, job_end_s = read_job(environment)
     shm_total, shm_free = _shm(root)
+    interfaces = read_interfaces()
     return Host(
         name=socket.gethostname(),
         kernel=platform.release(),
@@ -38,6 +40,8 @@ def read_host(environment: Mapping[str, str], root: Path = Path("/")) -> Host:
         cpus=cpus,
         cpus_quota=grant.cpus,
         numa_nodes=_numa_nodes(root),
+        interfaces=interfaces,
+        bound=bound_interfaces(interfaces, environment),
         rdma_devices=_names(root / "sys/class/infiniband"),
         memory_total_bytes=memory.get("MemTotal"),
         memory_available_bytes=memory.get("MemAvailable"),

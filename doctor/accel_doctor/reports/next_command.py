@@ -34,7 +34,9 @@ def rehearsal(launch: Launch) -> str:
         return ""
     argv = _without(launch.argv, "--main_process_port") if launch.chosen_by == "doctor" else launch.argv
     before = [f"{name}={shlex.quote(value)}" for name, value in launch.assigned.items()]
-    return " ".join((*before, "accel-doctor run --steps 20 --", shlex.join((*typed(argv), "train.py"))))
+    return " ".join(
+        (*before, "accel-doctor run --steps 20 --", shlex.join((*typed(argv), *(launch.script or ("train.py",)))))
+    )
 
 
 def _without(argv: tuple[str, ...], flag: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import imports, sites
 from .core import Row, core
+from .redaction import without_secrets
 from .wrap import around
 
 ALLOWED = re.compile(
@@ -28,7 +29,7 @@ def environment() -> Row:
 def look() -> Row:
     """Return the command line and the chain of parents."""
     return {
-        "argv": [os.path.basename(w) if i == 0 else w[:200] for i, w in enumerate(sys.argv[:64])],
+        "argv": [os.path.basename(w) if i == 0 else w[:200] for i, w in enumerate(without_secrets(sys.argv[:64]))],
         "parents": parents(),
     }
 
