@@ -151,11 +151,19 @@ def _start(command: Command) -> tuple[str, ...]:
     """Return the launcher as an argv, without the flags that say how the script is started."""
     if command.launcher == "python":
         return (sys.executable, *command.flags)
-    program = {"accelerate": ACCELERATE, "torchrun": TORCH_LAUNCH, "deepspeed": DEEPSPEED}[command.launcher]
-    every = {s: flag.name for flag in program.flags for s in spellings(program, flag)}
-    kept = tuple(word for word in command.flags if not _replaced(word, every, abbreviates=program.abbreviates))
+    how = _how_the_script_starts(command)
+    kept = tuple(word for word in command.flags if word not in how)
     extra = ("--no_local_rank",) if command.launcher == "deepspeed" else ()
     return (sys.executable, *_MODULES[command.launcher], *kept, *extra)
+
+
+def _how_the_script_starts(command: Command) -> tuple[str, ...]:
+    """Return the launcher's flags that say how the script is started, as they were typed: ``-m``."""
+    program = {"accelerate": ACCELERATE, "torchrun": TORCH_LAUNCH, "deepspeed": DEEPSPEED}.get(command.launcher)
+    if program is None:
+        return ()
+    every = {s: flag.name for flag in program.flags for s in spellings(program, flag)}
+    return tuple(word for word in command.flags if _replaced(word, every, abbreviates=program.abbreviates))
 
 
 def _replaced(word: str, every: Mapping[str, str], *, abbreviates: bool) -> bool:
@@ -174,7 +182,7 @@ def _launch(
     return Launch(
         launcher=command.launcher,
         argv=_told_words(started),
-        script=_told_words(command.script),
+        script=_told_words((*_how_the_script_starts(command), *command.script)),
         settings=settings,
         config_files=tuple(config.file for config in resolution.configs),
         chosen_by=chosen_by,

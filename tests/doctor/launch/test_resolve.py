@@ -284,3 +284,20 @@ def test_variables_set_for_the_launch_alone_are_told_and_secrets_are_not(tmp_pat
     resolved = resolve([*words, "train.py"], environment=environment, device_count=0, torch_build=None, cwd=tmp_path)
     assert resolved.launch.assigned == {"ACCELERATE_USE_CPU": "1"}
     assert "hidden" in resolved.environment.values()
+
+
+@pytest.mark.parametrize(
+    ("typed", "script"),
+    [
+        ("accelerate launch --num_processes 2 train.py --lr 1", "train.py --lr 1"),
+        ("accelerate launch --num_processes 2 -m pkg.train --lr 1", "-m pkg.train --lr 1"),
+        ("accelerate launch --module pkg.train", "--module pkg.train"),
+        ("torchrun -m pkg.train", "-m pkg.train"),
+        ("python -m pkg.train", "-m pkg.train"),
+        ("python train.py --hub_token abc", "train.py --hub_token …"),
+        ("accelerate launch", ""),
+    ],
+)
+def test_the_users_script_is_kept_as_it_is_typed(typed: str, script: str, tmp_path: Path) -> None:
+    resolved = resolve(typed.split(), environment={}, device_count=2, torch_build=None, cwd=tmp_path)
+    assert resolved.launch.script == tuple(script.split())
