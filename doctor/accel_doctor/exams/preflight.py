@@ -26,6 +26,7 @@ from accel_doctor.launch.wrap_classes import read_wrap_classes
 from accel_doctor.launch.wrap_plan import read_wrap_plan
 from accel_doctor.machine.devices import DeviceSampler, read_devices
 from accel_doctor.machine.host import read_host
+from accel_doctor.machine.interfaces import with_interfaces
 from accel_doctor.machine.interpreter import read_interpreter
 from accel_doctor.machine.storage import check_storage, clean_storage, is_usable
 from accel_doctor.machine.visible import with_visible
@@ -84,7 +85,7 @@ class _Preflight:
         self.environment = dict(os.environ)
         self.devices, self.no_devices = read_devices(self.environment)
         self.interpreter = read_interpreter(self.environment)
-        self.host = Background(lambda: read_host(self.environment))
+        self.host = Background(lambda: with_interfaces(read_host(self.environment)))
         self.storage = check_storage(request.checkpoint_dir) if request.checkpoint_dir else None
         self.resolved = resolve(
             request.words,

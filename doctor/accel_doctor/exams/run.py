@@ -20,6 +20,7 @@ from accel_doctor.launch.resolve import resolve
 from accel_doctor.launch.run_watch import Ended, Limits, RunWatch, make_shm
 from accel_doctor.machine.devices import read_devices
 from accel_doctor.machine.host import read_host
+from accel_doctor.machine.interfaces import with_interfaces
 from accel_doctor.machine.interpreter import read_interpreter
 
 STOP_GRACE_S = 5.0
@@ -52,7 +53,7 @@ def examine(request: Request) -> Evidence:
     """
     started_s = time.time()
     environment = dict(os.environ)
-    host = Background(lambda: read_host(environment))
+    host = Background(lambda: with_interfaces(read_host(environment)))
     shm = make_shm()
     try:
         run = _run(request, environment, shm)
