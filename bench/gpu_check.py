@@ -173,7 +173,7 @@ def compare_system(devices: Devices) -> Iterator[Comparison]:
     for field, ours, theirs in (
         ("driver_version", devices.driver_version, driver[0].strip() if driver else None),
         ("cuda_driver", devices.cuda_driver, cuda[1] if cuda else None),
-        ("count by NVML", devices.counts.get("nvml"), count),
+        ("count by NVML", devices.counts.get("driver"), count),
         ("MIG instances", sum(len(d.mig_devices) for d in devices.devices), instances),
     ):
         yield Comparison(0, field, ours, theirs, ours == theirs)

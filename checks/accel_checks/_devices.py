@@ -28,7 +28,7 @@ def answering(evidence: Evidence) -> list[Device]:
     devices = seen(evidence)
     alive = [d for d in devices.devices if d.uuid and not d.lost]
     if not alive:
-        raise NotApplicable(f"the driver answers for no GPU: {devices.absent.get('nvml', 'it lists none')}")
+        raise NotApplicable(f"the driver answers for no GPU: {devices.absent.get('driver', 'it lists none')}")
     visible = [d for d in alive if d.visible]
     if not visible:
         raise NotApplicable(f"no GPU is visible: CUDA_VISIBLE_DEVICES={devices.visible_variable}")
@@ -92,7 +92,7 @@ def gpus(devices: Sequence[Device]) -> str:
 
 
 def bare(uuid: str) -> str:
-    """Return a UUID without the prefix that NVML puts before it and torch does not."""
+    """Return a UUID without the prefix that the driver puts before it and torch does not."""
     return uuid.removeprefix("GPU-").removeprefix("MIG-").lower()
 
 

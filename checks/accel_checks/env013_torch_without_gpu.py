@@ -25,7 +25,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 def _usable(devices: Devices) -> int:
     """Return how many devices there are for CUDA; the PCI list of a container is its host's, and counts for nothing."""
     listed = 0 if devices.container else sum(f.driver not in UNBOUND_DRIVERS for f in devices.pci or ())
-    return max(devices.counts.get("nvml", 0), devices.counts.get("dev", 0), listed)
+    return max(devices.counts.get("driver", 0), devices.counts.get("dev", 0), listed)
 
 
 def _not_built(evidence: Evidence, devices: Devices, build: Interpreter, count: int) -> Finding:
@@ -47,7 +47,7 @@ def _not_built(evidence: Evidence, devices: Devices, build: Interpreter, count: 
 
 def _machine(devices: Devices, count: int) -> str:
     names = sorted({d.name for d in devices.devices if d.name})
-    kind = names[0] if len(names) == 1 else "NVIDIA GPU"
+    kind = names[0] if len(names) == 1 else "GPU"
     return f"this machine has {count} x {kind}"
 
 

@@ -4,16 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from accel_checks._devices import answering, by_model, label, peer_medians, placement, typical, under_load
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
-from accel_doctor.evidence import Device, Evidence, Sample
+from accel_doctor.evidence import EVENT_REASONS, Device, Evidence, Sample
 
-FAULTS = {
-    0x80: "the power brake of the board",
-    0x40: "hardware thermal slowdown",
-    0x20: "software thermal slowdown",
-    0x08: "hardware slowdown",
-}
+FAULTS = {bit: EVENT_REASONS[bit] for bit in (0x80, 0x40, 0x20, 0x08)}
 """Clock event reasons that are no part of normal work, the most telling first."""
-CAPS = {0x04: "the software power cap", 0x02: "an application clock setting"}
+CAPS = {bit: EVENT_REASONS[bit] for bit in (0x04, 0x02)}
 """Normal at full load, unless a device is slower by them than its peers."""
 
 SHARE = Threshold("GPU004.share_pct", 10, "one look in many may catch a passing spike")

@@ -36,7 +36,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if devices.stuck:
         yield _stuck(devices)
     elif not devices.devices:
-        raise NotApplicable(f"the driver answers for no GPU: {devices.absent.get('nvml', 'it lists none')}")
+        raise NotApplicable(f"the driver answers for no GPU: {devices.absent.get('driver', 'it lists none')}")
     for device in devices.devices:
         if signs := list(_signs(device, devices)):
             yield _finding(evidence, device, signs)

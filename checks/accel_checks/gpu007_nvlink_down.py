@@ -15,7 +15,7 @@ LINKS = {
     "B200": 18,
     "B300": 18,
 }
-"""NVLinks of boards that are sold with all of them connected, by a part of NVML's name."""
+"""NVLinks of boards that are sold with all of them connected, by a part of the driver's name."""
 BRIDGED = ("PCIe", "NVL", "GH200", "GeForce", "RTX")
 """Boards whose links reach another GPU only over a bridge that may not be there."""
 
@@ -71,7 +71,7 @@ def _fabric(device: Device) -> Iterator[Finding]:
         text
         for text, wrong in (
             (f"its registration is {device.fabric}", device.fabric not in (None, "completed")),
-            (f"its registration failed with NVML code {device.fabric_error}", bool(device.fabric_error)),
+            (f"its registration failed with the driver's code {device.fabric_error}", bool(device.fabric_error)),
             ("it gives less bandwidth than it should", bool(device.fabric_degraded)),
         )
         if wrong

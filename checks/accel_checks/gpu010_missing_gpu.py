@@ -12,7 +12,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     devices = seen(evidence)
     if devices.stuck:
         raise NotApplicable(f"the driver did not answer {devices.stuck}")
-    there = devices.counts.get("nvml", 0)
+    there = devices.counts.get("driver", 0)
     if devices.unresolved:
         yield _unresolved(evidence, devices)
     if devices.granted is not None and there < devices.granted:
@@ -32,7 +32,7 @@ def _unresolved(evidence: Evidence, devices: Devices) -> Finding:
     launch = evidence.launch
     by_launch = launch is not None and launch.value("gpu_ids") not in (None, "all")
     source = launch.source("gpu_ids") if launch is not None and by_launch else "CUDA_VISIBLE_DEVICES"
-    there, visible = devices.counts.get("nvml", 0), sum(d.visible for d in devices.devices)
+    there, visible = devices.counts.get("driver", 0), sum(d.visible for d in devices.devices)
     dropped = ", ".join(repr(entry) for entry in devices.unresolved)
     return Finding(
         message=f"{source} picks {devices.visible_variable}, and {devices.unresolved[0]!r} is no device here: "
@@ -85,8 +85,8 @@ def _missing(devices: Devices) -> list[PciFunction]:
 
 
 def _reasons(devices: Devices) -> tuple[str, ...]:
-    reason = devices.absent.get("nvml")
-    return (f"NVML: {reason}",) if reason else ()
+    reason = devices.absent.get("driver")
+    return (f"the driver: {reason}",) if reason else ()
 
 
 CHECK = Check(

@@ -14,7 +14,7 @@ CAUSES = {
     "unsupported": "the driver, without a reason given",
     "unknown": "the driver, without a reason given",
 }
-"""Who stands against peer access, by what NVML says; devices and sockets that cannot are not at fault."""
+"""Who stands against peer access, by what the driver says; devices and sockets that cannot are not at fault."""
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:

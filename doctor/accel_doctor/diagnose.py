@@ -286,7 +286,7 @@ def conclude(evidence: Evidence, results: list[Result], options: Options) -> tup
     why += [CUTS.get(evidence.cut, f"the exam was ended by the {evidence.cut}")] if evidence.cut else []
     why += [f.message for r in results if r.id == UNREAD for f in r.findings]
     if not outcomes & {Outcome.PASSED, Outcome.WARNED}:
-        why.append("nothing was judged")
+        why.append(_unjudged(evidence, results))
     return (Verdict.INCOMPLETE if why else Verdict.PASSED), why
 
 
@@ -294,6 +294,12 @@ def _no_plan(evidence: Evidence) -> bool:
     """Whether the user named a model that FSDP is to wrap and its units were not seen."""
     asked = evidence.asked.model and evidence.launch and evidence.launch.strategy == "FSDP"
     return bool(asked and evidence.plan is None and evidence.absent.get("plan"))
+
+
+def _unjudged(evidence: Evidence, results: list[Result]) -> str:
+    """Return why nothing was judged: of a log, what every check answered."""
+    reasons = {r.reason for r in results}
+    return reasons.pop() if evidence.exam == "explain_log" and len(reasons) == 1 else "nothing was judged"
 
 
 def _examined(name: str, results: list[Result]) -> bool:

@@ -14,6 +14,7 @@ VERBS = {
     "run": "Examine your own script, unchanged, while it runs.",
     "lint": "Read your scripts, without running them.",
     "report": "Judge recorded evidence again, anywhere.",
+    "explain-log": "Read the log of a dead run: who failed first, of what, and the next step.",
     "explain": "Say what a check looks for, why it matters and what to do.",
     "list": "List the checks.",
 }
@@ -44,7 +45,7 @@ class Verbs(click.Group):
                 f"no verb is called {cmd_name!r}, but {', '.join(VERBS)}; "
                 f"to examine the launch of a script: accel-doctor -- accelerate launch {cmd_name}"
             )
-        command: click.Command = importlib.import_module(f"accel_doctor.commands.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"accel_doctor.commands.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -33,12 +33,12 @@ def test_a_cpu_build_on_a_machine_with_gpus() -> None:
     [
         Devices(counts={"pci": 0, "dev": 1}),
         Devices(counts={"pci": 1, "dev": 0}, pci=(PciFunction(bus_id="0000:01:00.0", driver=None),)),
-        Devices(counts={"nvml": 1, "pci": 0, "dev": 0}),
+        Devices(counts={"driver": 1, "pci": 0, "dev": 0}),
     ],
 )
 def test_any_place_that_lists_a_device_counts(devices: Devices) -> None:
     (finding,) = findings(CHECK, healthy_run(devices=devices))
-    assert finding.message.startswith("this machine has 1 x NVIDIA GPU, and torch 2.13.0+cpu")
+    assert finding.message.startswith("this machine has 1 x GPU, and torch 2.13.0+cpu")
 
 
 def test_the_doctors_own_choice_of_the_cpu_excuses_nothing() -> None:

@@ -63,7 +63,7 @@ def test_sound_gpus_also_where_they_tell_little() -> None:
 
 
 def test_without_a_driver_nothing_is_known() -> None:
-    devices = Devices(counts={"pci": 1, "dev": 0}, absent={"nvml": "Driver Not Loaded"})
+    devices = Devices(counts={"pci": 1, "dev": 0}, absent={"driver": "Driver Not Loaded"})
     result = outcome(CHECK, healthy_run(devices=devices))
     assert (result.outcome.value, result.reason) == ("skipped", "the driver answers for no GPU: Driver Not Loaded")
 

@@ -66,7 +66,7 @@ def test_one_gpu_needs_no_link() -> None:
     [
         ({"fabric": "in progress"}, "its registration is in progress"),
         ({"fabric": "not started"}, "its registration is not started"),
-        ({"fabric_error": 999}, "its registration failed with NVML code 999"),
+        ({"fabric_error": 999}, "its registration failed with the driver's code 999"),
         ({"fabric_degraded": True}, "it gives less bandwidth than it should"),
     ],
 )

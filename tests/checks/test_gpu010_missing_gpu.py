@@ -13,7 +13,7 @@ FOUR = tuple(PciFunction(bus_id=f"0000:{0x01 + 0x10 * i:02x}:00.0", driver="nvid
 
 def listed(*functions: PciFunction, **changes: object) -> Evidence:
     """Return two devices on a machine whose PCI bus lists these."""
-    counts = {"nvml": 2, "pci": len(functions), "dev": len(functions)}
+    counts = {"driver": 2, "pci": len(functions), "dev": len(functions)}
     return gpu_run(devices=healthy_gpus(**{"pci": functions, "counts": counts, **changes}))
 
 
@@ -63,21 +63,21 @@ def test_a_broken_promise_names_who_made_it() -> None:
 
 def test_a_driver_that_is_not_loaded() -> None:
     devices = Devices(
-        counts={"pci": 1, "dev": 0}, pci=(replace(FOUR[0], driver=None),), absent={"nvml": "Driver Not Loaded"}
+        counts={"pci": 1, "dev": 0}, pci=(replace(FOUR[0], driver=None),), absent={"driver": "Driver Not Loaded"}
     )
     (finding,) = findings(CHECK, healthy_run(devices=devices))
     assert finding.severity is Severity.ERROR
     assert finding.message == "the kernel lists 1 GPU, the driver answers for none"
-    assert finding.evidence == ("NVML: Driver Not Loaded", "0000:01:00.0: no driver")
+    assert finding.evidence == ("the driver: Driver Not Loaded", "0000:01:00.0: no driver")
 
 
 def test_device_nodes_count_where_the_bus_cannot_be_read() -> None:
-    (finding,) = findings(CHECK, listed(pci=None, counts={"nvml": 2, "dev": 3}))
+    (finding,) = findings(CHECK, listed(pci=None, counts={"driver": 2, "dev": 3}))
     assert finding.message == "the kernel lists 3 GPUs, the driver answers for 2"
 
 
 def test_windows_subsystem_lists_no_pci_devices() -> None:
-    assert outcome(CHECK, listed(counts={"nvml": 2, "pci": 0, "dev": 0})).outcome.value == "passed"
+    assert outcome(CHECK, listed(counts={"driver": 2, "pci": 0, "dev": 0})).outcome.value == "passed"
 
 
 def test_visible_devices_that_are_not_there() -> None:

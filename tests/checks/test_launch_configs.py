@@ -188,7 +188,7 @@ def judged(folder: Path, case: Case) -> set[str]:
     devices = tuple(Device(index=i, host="ws1", uuid=f"GPU-{i}", name="H100") for i in range(case.gpus))
     there = tuple(refusal for refusal in resolved.launch.refusals if refusal.about != "program")
     launch = msgspec.structs.replace(resolved.launch, refusals=there)
-    evidence = healthy_run(launch=launch, devices=Devices(devices=devices, counts={"nvml": case.gpus}))
+    evidence = healthy_run(launch=launch, devices=Devices(devices=devices, counts={"driver": case.gpus}))
     results = [outcome(check, evidence) for check in CHECKS]
     assert not [r for r in results if r.outcome is Outcome.BROKEN]
     return {r.id for r in results if r.outcome in (Outcome.FAILED, Outcome.WARNED)}

@@ -29,7 +29,7 @@ def with_gpus(count: int, asked: int | None, source: str, *devices: Device, ids:
     listed = devices or tuple(gpu(i) for i in range(count))
     return healthy_run(
         launch=launch(settings=settings, asked_processes=asked),
-        devices=Devices(devices=listed, counts={"nvml": len(listed)}),
+        devices=Devices(devices=listed, counts={"driver": len(listed)}),
     )
 
 

@@ -21,7 +21,7 @@ def on_gpus(count: int, asked: int = 2, **values: object) -> Evidence:
     devices = tuple(Device(index=i, host="ws1", uuid=f"GPU-{i}", name="H100") for i in range(count))
     return healthy_run(
         launch=launch(config_files=(UNASKED,), settings=from_file(**values), asked_processes=asked, devices_seen=count),
-        devices=Devices(devices=devices, counts={"nvml": count}),
+        devices=Devices(devices=devices, counts={"driver": count}),
     )
 
 

@@ -306,6 +306,47 @@ Code nvmlDeviceGetCurrentClocksThrottleReasons(Handle handle, u64 *out) {
     return number_of("nvmlDeviceGetCurrentClocksThrottleReasons", handle, "event_reasons", out);
 }
 
+/* "pcie_kb_s", for each direction. */
+Code nvmlDeviceGetPcieThroughput(Handle handle, int counter, u32 *out) {
+    return u32_of("nvmlDeviceGetPcieThroughput", handle, counter ? "pcie_rx_kb_s" : "pcie_tx_kb_s", out);
+}
+
+/* The performance monitor: "gpm 1" where there is one, "gpm2 41.5" for the value of metric 2. */
+typedef struct { u32 version, supported; } GpmSupport;
+typedef struct { u32 metric; Code code; double value; const char *names[3]; } GpmMetric;
+typedef struct { u32 version, count; Handle first, second; GpmMetric metrics[1]; } GpmRequest;
+
+Code nvmlGpmQueryDeviceSupport(Handle handle, GpmSupport *out) {
+    return u32_of("nvmlGpmQueryDeviceSupport", handle, "gpm", &out->supported);
+}
+
+Code nvmlGpmSampleAlloc(Handle *out) {
+    *out = calloc(1, sizeof(Handle));
+    return fault("nvmlGpmSampleAlloc");
+}
+
+Code nvmlGpmSampleFree(Handle sample) { free(sample); return OK; }
+
+Code nvmlGpmSampleGet(Handle handle, Handle sample) {
+    *(Handle *)sample = handle;
+    return device_fault("nvmlGpmSampleGet", handle, 0);
+}
+
+Code nvmlGpmMetricsGet(GpmRequest *request) {
+    Handle handle = *(Handle *)request->second;
+    Code code = device_fault("nvmlGpmMetricsGet", handle, 0);
+    if (code) return code;
+    if (request->version != 1 || *(Handle *)request->first != handle) return INVALID_ARGUMENT;
+    for (u32 i = 0; i < request->count; i++) {
+        char field[64], value[TEXT];
+        snprintf(field, sizeof field, "gpm%u", request->metrics[i].metric);
+        request->metrics[i].code = about(handle, field, value) ? OK : NOT_SUPPORTED;
+        request->metrics[i].value = request->metrics[i].code ? 0 : strtod(value, NULL);
+    }
+    return OK;
+}
+
+NUMBER(nvmlDeviceGetPcieReplayCounter, "pcie_replays")
 NUMBER(nvmlDeviceGetPowerUsage, "power_mw")
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_generation")
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width")
@@ -320,6 +361,7 @@ Code nvmlDeviceGetTotalEccErrors(Handle handle, int kind, int counter, u64 *out)
 Code nvmlDeviceGetRemappedRows(Handle handle, u32 *corrected, u32 *uncorrected, u32 *pending, u32 *failed) {
     Code code = u32_of("nvmlDeviceGetRemappedRows", handle, "remap_pending", pending);
     *corrected = *uncorrected = 0;
+    u32_of("nvmlDeviceGetRemappedRows", handle, "remapped_rows", uncorrected);
     return code ? code : u32_of("nvmlDeviceGetRemappedRows", handle, "remap_failed", failed);
 }
 
@@ -412,6 +454,32 @@ Code nvmlDeviceGetNvLinkState(Handle handle, u32 link, u32 *out) {
     number_of("nvmlDeviceGetNvLinkState", handle, "nvlinks_up", &up);
     *out = (u32)(up >> link & 1);
     return OK;
+}
+
+/* "gpu0.nvlink_ends switch" or a PCI address: where every link of the device ends; "gpu0.nvlink3_end" for one link. */
+static Code link_end(const char *function, Handle handle, u32 link, char *value) {
+    char field[64];
+    u32 up = 0;
+    Code code = nvmlDeviceGetNvLinkState(handle, link, &up);
+    if (code) return code;
+    if ((code = device_fault(function, handle, 0))) return code;
+    snprintf(field, sizeof field, "nvlink%u_end", link);
+    return about(handle, field, value) || about(handle, "nvlink_ends", value) ? OK : NOT_SUPPORTED;
+}
+
+Code nvmlDeviceGetNvLinkRemoteDeviceType(Handle handle, u32 link, u32 *out) {
+    char value[TEXT];
+    Code code = link_end("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link, value);
+    if (!code) *out = strcmp(value, "switch") ? 0 : 2;
+    return code;
+}
+
+Code nvmlDeviceGetNvLinkRemotePciInfo_v2(Handle handle, u32 link, PciInfo *out) {
+    char value[TEXT];
+    Code code = link_end("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, value);
+    memset(out, 0, sizeof *out);
+    if (!code) memcpy(out->id, value, sizeof out->id - 1);
+    return code;
 }
 
 /* All errors of a device are replays of its link 0. */

@@ -57,6 +57,11 @@ class Machine:
         self._lines |= {key: str(value) for key, value in lines.items()}
         self._write()
 
+    def remove(self, *keys: str) -> None:
+        """Take lines out of the state."""
+        self._lines = {key: value for key, value in self._lines.items() if key not in keys}
+        self._write()
+
     def _write(self) -> None:
         fresh = self.state.with_suffix(".new")
         fresh.write_text("".join(f"{key} {value}\n" for key, value in self._lines.items()))

@@ -2,6 +2,7 @@
 
 from accel_doctor.evidence.base import Record, Value
 from accel_doctor.evidence.device import (
+    EVENT_REASONS,
     Device,
     DevicePair,
     DeviceProcess,
@@ -38,9 +39,12 @@ from accel_doctor.evidence.rank import (
 from accel_doctor.evidence.run import Site, Trace
 from accel_doctor.evidence.run_code import LoopExit, ScalePoint, SiteCode, StallSeen
 from accel_doctor.evidence.source import CallSite, Flow, Guard, Source, SourceFile, Suppression
+from accel_doctor.evidence.topology import Adapter, Links, Port
 
 __all__ = [
+    "EVENT_REASONS",
     "SCHEMA_VERSION",
+    "Adapter",
     "Asked",
     "Bound",
     "CallSite",
@@ -68,6 +72,7 @@ __all__ = [
     "Launch",
     "LeftOver",
     "Limits",
+    "Links",
     "LoopExit",
     "Machine",
     "MigDevice",
@@ -75,6 +80,7 @@ __all__ = [
     "NumaNode",
     "PciFunction",
     "Phase",
+    "Port",
     "ProbeOptions",
     "Rank",
     "RankEnd",

@@ -1,6 +1,20 @@
 """What the machine's accelerators are and do, by the vendor's library; ``None`` where the device does not say."""
 
 from accel_doctor.evidence.base import Record
+from accel_doctor.evidence.topology import Links
+
+EVENT_REASONS = {
+    0x01: "no work",
+    0x02: "an application clock setting",
+    0x04: "the software power cap",
+    0x08: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "the power brake of the board",
+    0x100: "a display clock setting",
+}
+"""Bits of ``Sample.event_reasons``: why clocks are not at their highest."""
 
 
 class DeviceProcess(Record, frozen=True, kw_only=True):
@@ -35,9 +49,21 @@ class Sample(Record, frozen=True, kw_only=True):
     sm_clock_mhz: int | None = None
     temperature_c: int | None = None
     event_reasons: int | None = None
-    """Bit mask of clock event reasons, NVML's bits."""
+    """Bit mask of clock event reasons, bits of ``EVENT_REASONS``."""
     pcie_generation: int | None = None
     pcie_width: int | None = None
+    sm_pct: float | None = None
+    """Share of its multiprocessors that computed, since the look before. This and what follows are taken more rarely,
+    and only where the device tells."""
+    tensor_pct: float | None = None
+    """Share of the time in which any tensor core computed."""
+    dram_pct: float | None = None
+    """Share of its memory's bandwidth in use."""
+    pcie_rx_gb_s: float | None = None
+    pcie_tx_gb_s: float | None = None
+    nvlink_rx_gb_s: float | None = None
+    """Of all its links together."""
+    nvlink_tx_gb_s: float | None = None
     phase: str = ""
     """What the ranks were doing: ``before``, ``training`` …; empty when they were in different phases."""
 
@@ -85,6 +111,10 @@ class Device(Record, frozen=True, kw_only=True):
     """Lanes of the port above it, as the kernel lists them."""
     nvlinks_active: int | None = None
     nvlinks_total: int | None = None
+    nvlink_gb_s: float | None = None
+    """Rate of one link in one direction, as the driver tells it."""
+    nvlink_peers: dict[str, int] | None = None
+    """Links that are up, by the PCI address of the device at their other end; ``switch`` for a switch."""
     nvlink_errors: int | None = None
     """Replays, recoveries and data CRC errors of all links since the driver was loaded."""
     nvlink_errors_during: int | None = None
@@ -92,11 +122,20 @@ class Device(Record, frozen=True, kw_only=True):
     fabric: str | None = None
     """Registration with the NVSwitch fabric: ``not started``, ``in progress``, ``completed``; ``None`` without one."""
     fabric_error: int | None = None
-    """NVML return code of the registration; 0 is well."""
+    """Return code of the registration; 0 is well."""
     fabric_degraded: bool | None = None
     """The fabric gives less bandwidth than it should."""
+    pcie_replays: int | None = None
+    """Packets that its PCIe link sent again since the driver was loaded."""
+    pcie_replays_during: int | None = None
+    ecc_corrected: int | None = None
+    """Memory errors that were corrected since the driver was loaded."""
     ecc_uncorrected: int | None = None
     """Uncorrectable memory errors since the driver was loaded."""
+    ecc_uncorrected_during: int | None = None
+    """How many of those came during the exam."""
+    remapped_rows: int | None = None
+    """Memory rows replaced so far because of uncorrectable errors."""
     remap_pending: bool | None = None
     remap_failed: bool | None = None
     retired_pages_pending: bool | None = None
@@ -118,7 +157,7 @@ class PciFunction(Record, frozen=True, kw_only=True):
     bus_id: str
     """``0000:41:00.0``."""
     driver: str | None = None
-    """Kernel driver that holds it: ``nvidia``, ``nouveau``, ``vfio-pci``; ``None`` when none does."""
+    """Kernel driver that holds it: the vendor's, ``nouveau``, ``vfio-pci``; ``None`` when none does."""
 
 
 class DevicePair(Record, frozen=True, kw_only=True):
@@ -153,9 +192,11 @@ class Devices(Record, frozen=True, kw_only=True):
     """Newest CUDA that the driver serves: ``12.4``."""
     devices: tuple[Device, ...] = ()
     counts: dict[str, int] = {}
-    """How many each place counts: ``nvml``, ``pci``, ``dev``; a place that could not be read is absent."""
+    """How many each place counts: ``driver``, ``pci``, ``dev``; a place that could not be read is absent."""
     pci: tuple[PciFunction, ...] | None = None
     pairs: tuple[DevicePair, ...] = ()
+    links: Links | None = None
+    """The PCIe tree above the devices and the network adapters; ``None`` where the kernel does not show it."""
     xids: tuple[Xid, ...] = ()
     visible_variable: str | None = None
     """CUDA_VISIBLE_DEVICES in force; ``None`` when unset."""
@@ -175,4 +216,4 @@ class Devices(Record, frozen=True, kw_only=True):
     stuck: str = ""
     """The driver's function that did not answer in time; everything after it is missing."""
     absent: dict[str, str] = {}
-    """Why a place or a field is not there: ``{"nvml": "Driver Not Loaded"}``."""
+    """Why a place or a field is not there: ``{"driver": "Driver Not Loaded"}``."""

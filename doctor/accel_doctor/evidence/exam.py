@@ -9,6 +9,7 @@ from accel_doctor.evidence.device import Devices
 from accel_doctor.evidence.folder import Folder
 from accel_doctor.evidence.host import Host
 from accel_doctor.evidence.launch import Ending, Launch
+from accel_doctor.evidence.log import Log
 from accel_doctor.evidence.machine import Machine
 from accel_doctor.evidence.plan import WrapClass, WrapPlan
 from accel_doctor.evidence.rank import Rank
@@ -22,6 +23,7 @@ EXAM_SUBJECTS: dict[str, frozenset[str]] = {
     "preflight": frozenset({"launch", "hosts", "devices", "ranks", "plan", "wrap_classes", "storage", "machines"}),
     "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall", "scaling", "machines"}),
     "lint": frozenset({"source", "launch"}),
+    "explain_log": frozenset({"log"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
 ONLY_IN = {
@@ -96,6 +98,8 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     """The machines of a job over several, as their doctors met, the one with the verdict first; ``None`` for one."""
     part_of: str = ""
     """Not empty where this is one machine's part: who has the verdict on the whole, ``node-a``."""
+    log: Log | None = None
+    """The log of a run that ended, as it was read; explain-log alone brings it."""
     ending: Ending | None = None
     absent: dict[str, str] = {}
     """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""

@@ -2,10 +2,20 @@
 
 import time
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from accel_doctor.evidence import Device, MigDevice, Sample
 from accel_doctor.machine import nvml
+from accel_doctor.machine.nvml_activity import Activity
+from accel_doctor.machine.nvml_links import (
+    MAX_NVLINKS,
+    NVLINK_GB_S,
+    NvLinks,
+    ends,
+    nvlink_end,
+    nvlink_errors,
+    nvlink_up,
+)
 from accel_doctor.machine.pci import seat
 
 T = TypeVar("T")
@@ -54,11 +64,16 @@ def read_device(ask: Interview, index: int, host: str, root: Path) -> Device:
         pcie_slot_width=place.slot_width,
         nvlinks_active=links and links.active,
         nvlinks_total=links and links.total,
+        nvlink_gb_s=ask("nvlink_gb_s", NVLINK_GB_S) if links else None,
+        nvlink_peers=links and links.peers,
         nvlink_errors=links and links.errors,
         fabric=fabric and fabric.state,
         fabric_error=fabric.error if fabric and fabric.state else None,
         fabric_degraded=fabric and fabric.degraded,
+        pcie_replays=ask("pcie_replays", nvml.PCIE_REPLAYS),
+        ecc_corrected=ask("ecc_corrected", nvml.ECC_CORRECTED),
         ecc_uncorrected=ask("ecc_uncorrected", nvml.ECC_UNCORRECTED),
+        remapped_rows=rows and rows.rows,
         remap_pending=rows and rows.pending,
         remap_failed=rows and rows.failed,
         retired_pages_pending=ask("retired_pages_pending", nvml.RETIRED_PAGES_PENDING),
@@ -82,36 +97,35 @@ def read_mig_devices(door: nvml.Nvml, handle: nvml.Handle) -> tuple[MigDevice, .
     return tuple(found)
 
 
-class NvLinks(NamedTuple):
-    """The NVLinks of one device."""
-
-    active: int
-    total: int
-    errors: int | None
-
-
 def nvlinks(ask: Interview) -> NvLinks | None:
     """Return how many links there are, are up, and the errors they counted; ``None`` for a device without."""
     states: list[bool] = []
-    for link in range(nvml.MAX_NVLINKS):
-        up = ask("nvlinks_total", nvml.nvlink_up(link))
+    for link in range(MAX_NVLINKS):
+        up = ask("nvlinks_total", nvlink_up(link))
         if up is None:
             break
         states.append(up)
     if not states:
         return None
     ask.absent.pop("nvlinks_total", None)
-    return NvLinks(sum(states), len(states), _errors(ask, [link for link, up in enumerate(states) if up]))
+    alive = [link for link, up in enumerate(states) if up]
+    return NvLinks(len(alive), len(states), _errors(ask, alive), _peers(ask, alive))
+
+
+def _peers(ask: Interview, links: list[int]) -> dict[str, int] | None:
+    told = [ask("nvlink_peers", nvlink_end(link)) for link in links]
+    known = [end for end in told if end]
+    return ends(known) if len(known) == len(links) else None
 
 
 def _errors(ask: Interview, links: list[int]) -> int | None:
-    counted = [ask("nvlink_errors", question) for link in links for question in nvml.nvlink_errors(link)]
+    counted = [ask("nvlink_errors", question) for link in links for question in nvlink_errors(link)]
     known = [count for count in counted if count is not None]
     return sum(known) if known else None
 
 
-def look(ask: Interview, phase: str) -> Sample:
-    """Return one look at what a device does."""
+def look(ask: Interview, phase: str, activity: Activity = Activity()) -> Sample:  # noqa: B008 - immutable
+    """Return one look at what a device does, and what it did since the last look at its activity."""
     use, memory = ask("busy_pct", nvml.UTILIZATION), ask("memory_used_bytes", nvml.MEMORY)
     return Sample(
         at_s=time.time(),
@@ -125,4 +139,5 @@ def look(ask: Interview, phase: str) -> Sample:
         pcie_generation=ask("pcie_generation", nvml.PCIE_GENERATION),
         pcie_width=ask("pcie_width", nvml.PCIE_WIDTH),
         phase=phase,
+        **activity._asdict(),
     )

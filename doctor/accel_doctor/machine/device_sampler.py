@@ -2,7 +2,9 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,10 +12,15 @@ from accel_doctor.evidence import Device, DeviceProcess, Devices, Rank, Sample, 
 from accel_doctor.machine import nvml
 from accel_doctor.machine.device_processes import NO_HOST_PIDS, ancestors, claimed, contexts_on, merged
 from accel_doctor.machine.device_reading import Interview, look, nvlinks
+from accel_doctor.machine.nvml_activity import Activity, ActivityMeter
 
 KEPT_SAMPLES = 128
-"""Of one device, the look before the start not counted."""
+"""Of one device, evenly over the whole time; the look before the start not counted."""
+KEPT_RECENT = 64
+"""The last ones, all of them: what a device did when the run stood still."""
 PROCESSES_EVERY_S = 0.5
+ACTIVITY_EVERY_S = 1.0
+"""Units and traffic: the device needs a tenth of a second between two of these, older ones 40 ms of waiting."""
 XIDS_KEPT = 64
 END_LIMIT_S = 3.0
 
@@ -98,6 +105,14 @@ def _events(door: nvml.Nvml, handles: Iterable[nvml.Handle]) -> nvml.Handle:
     return None if all(refusals) else events
 
 
+class _Counts(NamedTuple):
+    """What a device counts up since its driver was loaded."""
+
+    nvlink_errors: int | None
+    ecc_uncorrected: int | None
+    pcie_replays: int | None
+
+
 class _Watch:
     """What was seen of one device."""
 
@@ -106,27 +121,38 @@ class _Watch:
         self.processes: dict[int, DeviceProcess] = {}
         self._host_pids = devices.host_pids
         self._samples = Thinned(KEPT_SAMPLES)
+        self._recent: deque[Sample] = deque(maxlen=KEPT_RECENT)
         self._parents: dict[int, tuple[int, ...]] = {}
-        self._looked_s = 0.0
+        self._looked_s = self._measured_s = 0.0
         self._processes_told = False
-        self._errors: int | None = None
+        self._counts: _Counts | None = None
         self._ask: Interview | None = None
+        self._meter: ActivityMeter | None = None
 
     def begin(self, door: nvml.Nvml, handles: Mapping[int, nvml.Handle]) -> bool:
         """Take the device's handle; ``False`` when it has none."""
         if self.device.index in handles:
             self._ask = Interview(door, handles[self.device.index])
+            self._meter = ActivityMeter(door, handles[self.device.index])
         return self._ask is not None
 
     def look(self, phase: str) -> None:
         """Take a sample, and now and then the processes."""
         if self._ask is None or self._ask.lost:
             return
-        sample = look(self._ask, phase)
+        sample = look(self._ask, phase, self._activity())
         self._samples.add(sample)
+        self._recent.append(sample)
         if sample.at_s - self._looked_s >= PROCESSES_EVERY_S:
             self._looked_s = sample.at_s
             self._see(contexts_on(self._ask, sample.at_s, host_pids=self._host_pids))
+
+    def _activity(self) -> Activity:
+        now = time.monotonic()
+        if self._meter is None or now - self._measured_s < ACTIVITY_EVERY_S:
+            return Activity()
+        self._measured_s = now
+        return self._meter.look()
 
     def _see(self, processes: tuple[DeviceProcess, ...] | None) -> None:
         self._processes_told = self._processes_told or processes is not None
@@ -136,26 +162,48 @@ class _Watch:
             self.processes[process.pid] = merged(self.processes.get(process.pid), process)
 
     def end(self) -> None:
-        """Count the link errors that came meanwhile."""
-        if self._ask is not None and self.device.nvlink_errors is not None:
-            links = nvlinks(self._ask)
-            self._errors = links and links.errors
+        """Read the counters again, and give back what the driver lent."""
+        if self._ask is None:
+            return
+        links = nvlinks(self._ask) if self.device.nvlink_errors is not None else None
+        self._counts = _Counts(
+            nvlink_errors=links and links.errors,
+            ecc_uncorrected=self._ask("ecc_uncorrected", nvml.ECC_UNCORRECTED),
+            pcie_replays=self._ask("pcie_replays", nvml.PCIE_REPLAYS),
+        )
+        if self._meter is not None:
+            self._meter.close()
 
     def result(self, here: Mapping[int, Rank], *, pids_known: bool) -> Device:
         """Return the device with what was seen; ``here`` are the ranks of its host."""
         told = self._processes_told and pids_known
         ranks = [rank for rank in here.values() if rank.phases]
-        before, errors = self.device.nvlink_errors, self._errors
         missing = {} if told else {"processes_during": NO_HOST_PIDS if not pids_known else "the driver does not tell"}
         asked = self._ask.absent if self._ask else {"samples": "the driver was not opened again"}
         return msgspec.structs.replace(
             self.device,
-            samples=(*self.device.samples, *(_in_phase(s, ranks) for s in self._samples.kept())),
+            samples=(*self.device.samples, *(_in_phase(s, ranks) for s in self._seen_samples())),
             processes_during=claimed(tuple(self.processes.values()), here, self._parents) if told else None,
-            nvlink_errors_during=None if before is None or errors is None else errors - before,
             lost=self.device.lost or (self._ask is not None and self._ask.lost),
-            absent={**asked, **self.device.absent, **missing},
+            absent={**(self._meter.absent if self._meter else {}), **asked, **self.device.absent, **missing},
+            **self._during(),
         )
+
+    def _seen_samples(self) -> list[Sample]:
+        """Return the samples over the whole time, and after them the last ones without a gap."""
+        recent = list(self._recent)
+        return [s for s in self._samples.kept() if not recent or s.at_s < recent[0].at_s] + recent
+
+    def _during(self) -> dict[str, int | None]:
+        """Return how much each counter grew while the device was watched."""
+        counts = self._counts._asdict() if self._counts else {}
+        before = {name: getattr(self.device, name) for name in _Counts._fields}
+        return {
+            f"{name}_during": max(0, counts[name] - before[name])
+            if counts.get(name) is not None and before[name] is not None
+            else None
+            for name in _Counts._fields
+        }
 
 
 def _in_phase(sample: Sample, ranks: list[Rank]) -> Sample:

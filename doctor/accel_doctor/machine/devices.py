@@ -38,7 +38,7 @@ def read_devices(
     finished = Background(reader.read).result(limit_s)
     seen = reader.devices(listed, stuck="" if finished else reader.door.calling)
     if not seen.counts and not seen.stuck:
-        return None, f"neither the driver ({seen.absent.get('nvml')}) nor PCI nor /dev could be read"
+        return None, f"neither the driver ({seen.absent.get('driver')}) nor PCI nor /dev could be read"
     return with_visible(seen, environment), ""
 
 
@@ -71,7 +71,7 @@ class _DriverReader:
     def read(self) -> bool:
         """Ask everything; ``True`` once the driver has answered, be it with a refusal."""
         if reason := self.door.open().reason:
-            self._note(absent={"nvml": reason})
+            self._note(absent={"driver": reason})
             return True
         self._note(
             vendor="nvidia",
@@ -79,7 +79,10 @@ class _DriverReader:
             cuda_driver=self.door.ask(nvml.CUDA_DRIVER).value,
         )
         count = self.door.ask(nvml.COUNT)
-        self._note(**({"absent": {"nvml": count.reason}} if count.value is None else {"counts": {"nvml": count.value}}))
+        if count.value is None:
+            self._note(absent={"driver": count.reason})
+        else:
+            self._note(counts={"driver": count.value})
         for index, reply in self.door.handles():
             self._note(devices=(*self._seen.devices, self._device(index, reply)))
         for first, second in combinations(self._handles, 2):
@@ -99,7 +102,7 @@ class _DriverReader:
             granted_by=listed.granted_by,
             host_pids=listed.host_pids,
             stuck=stuck,
-            absent=seen.absent | ({"nvml": f"the driver does not answer {stuck}"} if stuck else {}),
+            absent=seen.absent | ({"driver": f"the driver does not answer {stuck}"} if stuck else {}),
         )
 
     def _note(self, **fields: object) -> None:

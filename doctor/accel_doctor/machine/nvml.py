@@ -1,4 +1,6 @@
-"""The one door to NVIDIA's management library: every question typed, every refusal a reason. Nothing else uses pynvml.
+"""The one door to NVIDIA's management library: every question typed, every refusal a reason.
+
+Only this module and its neighbours ``nvml_links`` and ``nvml_activity`` use pynvml.
 
 A driver can hang in a call. Python's ctypes lets go of the interpreter's lock while it waits, so the callers here work
 in daemon threads and are waited for only so long; ``Nvml.calling`` then names the function that never came back. A
@@ -123,6 +125,8 @@ class Remapped(NamedTuple):
 
     pending: bool
     failed: bool
+    rows: int
+    """Replaced so far because of uncorrectable errors."""
 
 
 class Registration(NamedTuple):
@@ -138,6 +142,7 @@ _NO_INSTANCE = 0xFFFFFFFF
 _SAFE_FABRIC_BITS = 3
 _DEGRADED = 1
 _FIELD_RECOVERY_ACTION = 230
+_FIELD_TYPES = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 _FABRIC_STATES = {1: "not started", 2: "in progress", 3: "completed"}
 _RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain peers", "drain and reset", "recover IMEX", "bus reset")
@@ -165,7 +170,7 @@ def _cuda_version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def _bus_id(info: Any) -> str:  # noqa: ANN401 - a ctypes structure
+def bus_id(info: Any) -> str:  # noqa: ANN401 - a ctypes structure
     """Return the address as Linux writes it: ``0000:41:00.0``."""
     domain, _, rest = _text(info.busId).lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
@@ -194,11 +199,20 @@ def _fabric(handle: Handle) -> Registration:
     return Registration(_FABRIC_STATES.get(info.state), info.status, (bits == _DEGRADED) if bits else None)
 
 
+def field_value(handle: Handle, field: int, scope: int = 0) -> int:
+    """Return a whole number that NVML knows by a field's number; ``scope`` is a link where the field is of links.
+
+    Raises:
+        pynvml.NVMLError: the device does not tell it.
+    """
+    found = pynvml.nvmlDeviceGetFieldValues(handle, [(field, scope)])[0]
+    if found.nvmlReturn != pynvml.NVML_SUCCESS:
+        raise pynvml.NVMLError(found.nvmlReturn)
+    return int(getattr(found.value, _FIELD_TYPES.get(found.valueType, "ullVal")))
+
+
 def _recovery(handle: Handle) -> str:
-    value = pynvml.nvmlDeviceGetFieldValues(handle, [_FIELD_RECOVERY_ACTION])[0]
-    if value.nvmlReturn != pynvml.NVML_SUCCESS:
-        raise pynvml.NVMLError(value.nvmlReturn)
-    action = value.value.uiVal
+    action = field_value(handle, _FIELD_RECOVERY_ACTION)
     return _RECOVERY_ACTIONS[action] if action < len(_RECOVERY_ACTIONS) else "reboot"
 
 
@@ -212,7 +226,7 @@ CUDA_DRIVER = Question("nvmlSystemGetCudaDriverVersion_v2", _cuda_version, older
 INDEX = Question("nvmlDeviceGetIndex", int)
 UUID = Question("nvmlDeviceGetUUID", _text)
 NAME = Question("nvmlDeviceGetName", _text)
-BUS_ID = Question("nvmlDeviceGetPciInfo", _bus_id)
+BUS_ID = Question("nvmlDeviceGetPciInfo", bus_id)
 MEMORY = Question(_memory, _itself)
 COMPUTE_CAPABILITY = Question("nvmlDeviceGetCudaComputeCapability", lambda pair: f"{pair[0]}.{pair[1]}")
 DISPLAY = Question("nvmlDeviceGetDisplayActive", bool)
@@ -233,9 +247,11 @@ PCIE_GENERATION = Question("nvmlDeviceGetCurrPcieLinkGeneration", int)
 PCIE_GENERATION_MAX = Question("nvmlDeviceGetMaxPcieLinkGeneration", int)
 PCIE_WIDTH = Question("nvmlDeviceGetCurrPcieLinkWidth", int)
 PCIE_WIDTH_MAX = Question("nvmlDeviceGetMaxPcieLinkWidth", int)
+PCIE_REPLAYS = Question("nvmlDeviceGetPcieReplayCounter", int)
+ECC_CORRECTED = Question("nvmlDeviceGetTotalEccErrors", int, (0, 0))
 ECC_UNCORRECTED = Question("nvmlDeviceGetTotalEccErrors", int, (1, 0))
-"""Uncorrected, since the driver was loaded."""
-REMAPPED = Question("nvmlDeviceGetRemappedRows", lambda rows: Remapped(bool(rows[2]), bool(rows[3])))
+"""Since the driver was loaded, like the corrected ones."""
+REMAPPED = Question("nvmlDeviceGetRemappedRows", lambda rows: Remapped(bool(rows[2]), bool(rows[3]), rows[1]))
 RETIRED_PAGES_PENDING = Question("nvmlDeviceGetRetiredPagesPendingStatus", bool)
 RECOVERY_ACTION = Question(_recovery, _itself)
 FABRIC = Question(_fabric, _itself)
@@ -247,17 +263,6 @@ PEER_READ = Question("nvmlDeviceGetP2PStatus", _peer_state, (0,))
 PEER_WRITE = Question("nvmlDeviceGetP2PStatus", _peer_state, (1,))
 
 
-def nvlink_up(link: int) -> Question[bool]:
-    """Return the question whether a link is up; refused where there is no such link."""
-    return Question("nvmlDeviceGetNvLinkState", bool, (link,))
-
-
-def nvlink_errors(link: int) -> tuple[Question[int], ...]:
-    """Return the questions for a link's replays, recoveries and data CRC errors."""
-    return tuple(Question("nvmlDeviceGetNvLinkErrorCounter", int, (link, counter)) for counter in (0, 1, 3))
-
-
-MAX_NVLINKS: int = pynvml.NVML_NVLINK_MAX_LINKS
 EVENT_SET = Question("nvmlEventSetCreate", _itself)
 NEXT_EVENT = Question("nvmlEventSetWait", lambda event: (event.device, int(event.eventData)), (0,))
 XID_EVENTS: int = pynvml.nvmlEventTypeXidCriticalError

@@ -7,6 +7,7 @@ from accel_doctor.diagnose import Diagnosis, Outcome, Result, Verdict
 from accel_doctor.evidence import Evidence
 from accel_doctor.reports.headline import asked_line, headline, launch_lines
 from accel_doctor.reports.layout import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Page, counted, listed
+from accel_doctor.reports.log import log_lines
 from accel_doctor.reports.next_command import next_command
 from accel_doctor.reports.plan import plan_lines
 from accel_doctor.reports.summary import TOPICS, Seen, topic_of
@@ -26,7 +27,9 @@ def render(diagnosis: Diagnosis, *, width: int, color: bool, verbosity: int) -> 
     """Return the report; ``verbosity`` is -1 (faults and verdict), 0, or 1 (every check and setting)."""
     seen = Seen(diagnosis.evidence, diagnosis.evidence.world)
     page = Page(width, color=color)
-    if verbosity >= 0:
+    if verbosity >= 0 and seen.evidence.exam == "explain_log":
+        log_lines(page, seen.evidence)
+    elif verbosity >= 0:
         headline(page, seen)
         launch_lines(page, seen.evidence, verbose=verbosity > 0)
         asked_line(page, seen.evidence.asked)
@@ -36,7 +39,8 @@ def render(diagnosis: Diagnosis, *, width: int, color: bool, verbosity: int) -> 
     if verbosity >= 0:
         _groups(page, diagnosis, seen)
         _notes(page, diagnosis, seen)
-        _unexamined(page, diagnosis)
+        if diagnosis.evidence.exam != "explain_log":  # one log names one cause: every other check is silent
+            _unexamined(page, diagnosis)
     if verbosity > 0:
         _every_check(page, diagnosis)
     page.blank()

@@ -17,7 +17,7 @@ def test_everything_that_a_device_says_of_itself(fake_nvml: FakeNvml) -> None:
     machine = fake_nvml("healthy")
     devices = machine.read()
     assert (devices.vendor, devices.driver_version, devices.cuda_driver) == ("nvidia", "550.54.15", "12.4")
-    assert devices.counts == {"nvml": 2, "pci": 2, "dev": 2}
+    assert devices.counts == {"driver": 2, "pci": 2, "dev": 2}
     assert devices.pairs == (
         DevicePair(host=os.uname().nodename, first=0, second=1, path="system", read="ok", write="ok"),
     )
@@ -42,11 +42,16 @@ def test_everything_that_a_device_says_of_itself(fake_nvml: FakeNvml) -> None:
         pcie_slot_width=16,
         nvlinks_active=18,
         nvlinks_total=18,
+        nvlink_gb_s=25.0,
+        nvlink_peers={"switch": 18},
         nvlink_errors=0,
         fabric="completed",
         fabric_error=0,
         fabric_degraded=False,
+        pcie_replays=0,
+        ecc_corrected=0,
         ecc_uncorrected=0,
+        remapped_rows=0,
         remap_pending=False,
         remap_failed=False,
         recovery_action="none",
@@ -63,7 +68,7 @@ def test_everything_that_a_device_says_of_itself(fake_nvml: FakeNvml) -> None:
 @pytest.mark.parametrize("name", names())
 def test_every_profile_is_a_machine(fake_nvml: FakeNvml, name: str) -> None:
     devices = fake_nvml(name).read()
-    assert devices.counts["nvml"] == devices.counts["pci"] == devices.counts["dev"] == len(devices.devices)
+    assert devices.counts["driver"] == devices.counts["pci"] == devices.counts["dev"] == len(devices.devices)
     assert all(d.name and d.uuid and d.memory_total_bytes for d in devices.devices if not d.lost)
     assert not devices.stuck
 
@@ -76,7 +81,7 @@ def test_no_driver_and_no_device_is_a_fact(fake_nvml: FakeNvml, tmp_path: Path) 
     machine.root = tmp_path
     devices = machine.read()
     assert (devices.counts, devices.devices) == ({"pci": 0, "dev": 0}, ())
-    assert devices.absent == {"nvml": "Driver Not Loaded"}
+    assert devices.absent == {"driver": "Driver Not Loaded"}
 
 
 def test_where_no_place_can_be_read_there_is_no_count(fake_nvml: FakeNvml, tmp_path: Path) -> None:
@@ -117,7 +122,7 @@ def test_a_driver_that_hangs_is_left_and_what_it_said_is_kept(
     seen, why = machine.answer(limit_s=0.5)
     assert seen is not None
     assert function.startswith(seen.stuck)
-    assert seen.absent["nvml"] == f"the driver does not answer {seen.stuck}"
+    assert seen.absent["driver"] == f"the driver does not answer {seen.stuck}"
     assert (len(seen.devices), len(seen.pairs), why) == (devices, pairs, "")
 
 
@@ -205,12 +210,12 @@ def test_the_pci_list_may_be_longer_than_the_drivers(fake_nvml: FakeNvml) -> Non
     machine = fake_nvml("healthy")
     add_pci_function(machine.root, "0000:c1:00.0")
     devices = machine.read({"SLURM_GPUS_ON_NODE": "2"})
-    assert devices.counts == {"nvml": 2, "pci": 3, "dev": 2}
+    assert devices.counts == {"driver": 2, "pci": 3, "dev": 2}
     assert (devices.granted, devices.granted_by) == (2, "SLURM_GPUS_ON_NODE=2")
 
 
 def test_this_machine_can_be_read() -> None:
     devices, why = read_devices(os.environ)
     assert isinstance(devices, Devices), why
-    assert set(devices.counts) <= {"nvml", "pci", "dev"}
+    assert set(devices.counts) <= {"driver", "pci", "dev"}
     assert all(isinstance(p, DeviceProcess) for d in devices.devices for p in d.processes or ())

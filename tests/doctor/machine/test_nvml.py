@@ -2,16 +2,24 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pynvml
 import pytest
 
+import accel_checks
 import accel_doctor
 from fake_nvml.fixture import FakeNvml
 from fake_nvml.machine import Machine
 
 pytestmark = pytest.mark.ranks
+
+VENDOR = re.compile("nvidia|nvml", re.IGNORECASE)
+TOLD_TO_USERS = re.compile(
+    r"nvidia-smi|/dev/nvidia|/proc/driver/nvidia|nvidia-fabricmanager|NVIDIA_VISIBLE_DEVICES|NVIDIA H100|from NVIDIA"
+)
+"""Programs, files and products by their names."""
 
 ASK = """
 import json, sys
@@ -122,7 +130,28 @@ def test_no_library_is_a_reason(fake_nvml: FakeNvml, tmp_path: Path) -> None:
 def test_nothing_else_imports_pynvml() -> None:
     package = Path(accel_doctor.__file__).parent
     users = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if _imports_pynvml(path)}
-    assert users == {"machine/nvml.py"}
+    assert users == {"machine/nvml.py", "machine/nvml_links.py", "machine/nvml_activity.py"}
+
+
+def test_nothing_above_the_machine_names_the_vendor_or_its_library() -> None:
+    """Other vendors enter by the same door: their tools are named in what a user is told to type, and nowhere else."""
+    sources = [Path(root.__file__).parent for root in (accel_doctor, accel_checks)]
+    found = {
+        f"{path.relative_to(source)}:{number}: {line.strip()}"
+        for source in sources
+        for path in source.rglob("*.py")
+        if path.relative_to(source).parts[0] not in ("machine", "testing_gpu.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if VENDOR.search(TOLD_TO_USERS.sub("", line))
+    }
+    assert not found
+
+
+def test_the_words_that_name_the_vendor_are_found() -> None:
+    assert VENDOR.search("from accel_doctor.machine import nvml")
+    assert VENDOR.search('counts.get("nvml")')
+    assert VENDOR.search('label = "NVIDIA GPU"')
+    assert not VENDOR.search(TOLD_TO_USERS.sub("", 'fix="reset it (nvidia-smi --gpu-reset -i N)"'))
 
 
 def _imports_pynvml(path: Path) -> bool:

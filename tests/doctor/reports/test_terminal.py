@@ -224,7 +224,7 @@ def with_gpus(*, busy: tuple[float, ...], hidden: int = 0) -> Diagnosis:
         Device(index=i, host="ws1", uuid=f"GPU-{i}", name="NVIDIA GeForce RTX 4090", visible=i < len(busy), samples=s)
         for i, s in enumerate([*samples, *[()] * hidden])
     ]
-    evidence = recorded(devices=Devices(counts={"nvml": len(devices)}, devices=tuple(devices)))
+    evidence = recorded(devices=Devices(vendor="nvidia", counts={"driver": len(devices)}, devices=tuple(devices)))
     return diagnosis(evidence, Verdict.PASSED, result("GPU001", "idle-gpu"))
 
 
