@@ -108,6 +108,11 @@ class Attributes(Relations):
         known = ACCELERATOR_VALUES.get(name)
         return known or Value("method", ref=f"accelerate.PartialState.{name}", owner=base)
 
+    def _of_device(self, base: Value, name: str, _node: ast.AST) -> Value:
+        if name == "index":
+            return Value("rank", text=base.text.rpartition(":")[2] or "local", taint=RANK)
+        return Value(text=f"device.{name}")
+
     def _of_instance(self, base: Value, name: str, node: ast.AST) -> Value | None:
         if base.attrs is not None and name in base.attrs:
             return None

@@ -4,6 +4,7 @@ import ast
 from typing import Any
 
 from accel_doctor.source.expressions import Expressions
+from accel_doctor.source.patterns import as_branches, subject_of
 from accel_doctor.source.ranks import EVERY, Cond
 from accel_doctor.source.state import Exit, Guarding, Loop
 from accel_doctor.source.syntax import assigned
@@ -115,10 +116,16 @@ class Branches(Expressions):
     def _while(self, node: ast.While) -> None:
         self._havoc(node)
         cond = truth(self.value(node.test))
+        entry, depth = self.ranks, len(self.guards)
+        if cond.ranked and entry & cond.true:
+            self.ranks &= cond.true
+            self.guards.append(self.guarding(node.test, cond.true, cond.local))
         loop = Loop(node, "while", None, self)
         if cond.local:
             loop.exits.append(Exit(self.guarding(node.test, cond.true, cond.local), node, "while", self.collectives))
         self._loop(node, loop)
+        del self.guards[depth:]
+        self.ranks = entry if cond.ranked else self.ranks
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, loop: Loop) -> None:
         entry, local, depth = self.ranks, self.local, len(self.guards)
@@ -193,10 +200,6 @@ class Branches(Expressions):
         """Look back at a body that was tried; the subclass does."""
 
     def _match(self, node: ast.Match) -> None:
-        self.value(node.subject)
-        entry, left = self.ranks, 0
-        for case in node.cases:
-            self.ranks = entry
-            self.block(case.body)
-            left |= self.ranks
-        self.ranks = left or entry
+        subject = subject_of(node)
+        self.scope.names[subject.id] = self.value(node.subject)
+        self.block(as_branches(node, subject))

@@ -13,6 +13,7 @@ from accel_doctor.source.values import (
     Value,
     constant,
     joined,
+    truth,
 )
 
 BUILTINS = frozenset(
@@ -181,7 +182,8 @@ class Expressions(Attributes):
             const = _compute(left.const, op, right.const)
             return joined([left, right], "" if const is MISSING else "const", const=const)
         kinds = {left.kind, right.kind}
-        kind = "tensor" if "tensor" in kinds or left.flow or right.flow else "tuple" if kinds == {"tuple"} else ""
+        listed = kinds <= {"tuple", "params", "pairs"} and isinstance(op, ast.Add)
+        kind = "tensor" if "tensor" in kinds or left.flow or right.flow else "tuple" if listed else ""
         result = joined([left, right], kind)
         if "len_raw" in result.marks:
             result.thing = next((v.thing for v in (left, right) if "len_raw" in v.marks), None)
@@ -200,7 +202,7 @@ class Expressions(Attributes):
             result.divisions = (*left.divisions, divided)
             result.text = "quotient"
         if kind == "tuple":
-            result.items = [*(left.items or ()), *(right.items or ())][:32]
+            result.items = [*_members(left), *_members(right)][:32]
         return result
 
     def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -250,15 +252,24 @@ class Expressions(Attributes):
         return Value("func", func=Function(node, self.scope))
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        ranks, local, depth = self.ranks, self.local, len(self.guards)
         for generator in node.generators:
             source = self.value(generator.iter)
             self.bind(generator.target, self.element(source))
             for test in generator.ifs:
-                self.value(test)
-        if isinstance(node, ast.DictComp):
-            return joined([self.value(node.key), self.value(node.value)], "")
-        element = self.value(node.elt)
-        return joined([element], "tuple", items=[element])
+                self._filter(test)
+        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        found = [self.value(part) if self.ranks else Value() for part in made]
+        self.ranks, self.local = ranks, local
+        del self.guards[depth:]
+        return joined(found) if len(found) > 1 else joined(found, "tuple", items=found)
+
+    def _filter(self, test: ast.expr) -> None:
+        """Go on as the ranks do that a comprehension's condition lets through, where it tells ranks apart."""
+        cond = truth(self.value(test))
+        if cond.ranked:
+            self.ranks &= cond.true
+            self.guards.append(self.guarding(test, cond.true, cond.local))
 
     def element(self, source: Value) -> Value:
         """Return what iterating a value yields."""
@@ -267,6 +278,10 @@ class Expressions(Attributes):
     def files(self, *values: Value) -> Value:
         """Return an answer about files."""
         return joined(values, taint=FILE) if not values else joined(values).but(taint=FILE | joined(values).taint)
+
+
+def _members(value: Value) -> list[Value]:
+    return list(value.items or ()) if value.kind == "tuple" else [value]
 
 
 def _compute(left: int, op: ast.operator, right: int) -> Any:

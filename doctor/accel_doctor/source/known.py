@@ -162,6 +162,8 @@ class Known(Library):
         values = [*args, *kwargs.values()]
         self.escape(values)
         if last in PASSING and args:
+            if last == "chain" and len(args) > 1:
+                return joined(args, "tuple", items=list(args))
             passed = args[1] if last == "filter" and len(args) > 1 else args[0]
             return passed.but(items=[Value(), self.element(passed)], kind="pairs") if last == "enumerate" else passed
         found = self._own_answer(name, last, values)

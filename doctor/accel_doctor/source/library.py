@@ -293,6 +293,8 @@ class Library(Calls):
         return Value("tuple", items=parts)
 
     def _call_init_process_group(self, _name: str, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> None:
-        self.flags.add("torch.distributed")
+        backend = args[0] if args else kwargs.get("backend", Value())
+        if backend.const != "fake":  # torch's own stand-in of one process
+            self.flags.add("torch.distributed")
 
     _call_init_distributed = _call_init_process_group

@@ -66,7 +66,7 @@ class Relations(State):
             return self._rank_relation(left, op, right)
         if left.kind == "world":
             return self._world_relation(op, right)
-        if left.kind == "distributed_type" and right.ref.endswith("DistributedType.NO"):
+        if left.kind == "distributed_type" and (right.ref.endswith("DistributedType.NO") or right.const == "NO"):
             return Value(cond=NEVER if isinstance(op, (ast.Eq, ast.Is)) else ALWAYS)
         if left.kind == right.kind == "const" and left.cond is None and right.cond is None:
             return self._constants(left.const, op, right.const)

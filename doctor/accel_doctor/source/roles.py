@@ -118,7 +118,8 @@ class Roles(Owners):
         values = [owner, *args, *kwargs.values()]
         self.escape([*args, *kwargs.values()])
         if last == "backward":
-            return self.backward(owner, node, plain=True)
+            handed = bool(args) and not owner.flow and (bool(args[0].flow) or "loss" in short(node.args[0]).lower())
+            return self.backward(args[0] if handed else owner, node, plain=not handed)
         if last in ("append", "extend", "add", "update", "add_batch") and owner.kind in ("tuple", ""):
             owner.taint |= joined(args).taint & ~RANK
             owner.flow |= joined(args).flow
@@ -208,7 +209,9 @@ class Roles(Owners):
         """Look at an attribute that is set: a frozen parameter, another print, a handler's level."""
         if target.attr == "requires_grad" and base.kind in ("param", "model", "params") and base.thing is not None:
             inner = any(
-                g.scope is self.scope and "param" not in short(g.test)[:0] for g in self.guards[-1:] if self.loops
+                g.scope is self.scope and getattr(g.test, "lineno", 0) >= self.loops[-1].line
+                for g in self.guards[-1:]
+                if self.loops
             )
             self.freeze(base.thing, base.part or ("some" if inner else "*"), value, target)
         if target.attr == "print" and (

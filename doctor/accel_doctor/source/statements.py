@@ -22,6 +22,7 @@ DECORATORS = {
     "only_on_master": MAIN,
     "once": MAIN,
 }
+ONE = (MAIN, LOCAL_MAIN)
 NO_GRAD = ("no_grad", "inference_mode")
 
 
@@ -77,7 +78,7 @@ class Statements(Branches):
         found = self.value(node.value)
         if found.const is not MISSING or found.kind in ("device", "rank"):
             found = found.but(line=node.lineno)
-        if isinstance(node.value, ast.Compare) and any(
+        if isinstance(node.value, (ast.Compare, ast.BoolOp)) and any(
             isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(node.value)
         ):
             found = found.but(marks=found.marks | {"modulo"})
@@ -229,8 +230,10 @@ class Statements(Branches):
             return
         for inner in ast.walk(held.func.node):
             if isinstance(inner, ast.If):
-                mask = truth(self.quietly(inner.test)).true
-                if mask in (MAIN, LOCAL_MAIN):
+                cond = truth(self.quietly(inner.test))
+                mask = cond.false if isinstance(inner.body[-1], (ast.Return, ast.Raise)) and not inner.orelse else 0
+                mask = mask if mask in ONE and not _calls(inner.body[-1]) else cond.true
+                if mask in ONE:
                     function.ranks &= mask
 
     def quietly(self, node: ast.expr) -> Value:
@@ -282,6 +285,10 @@ class Statements(Branches):
 
     functions: list[Function]
     classes: list[Class]
+
+
+def _calls(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) for n in ast.walk(node))
 
 
 __all__ = ["Statements", "names"]

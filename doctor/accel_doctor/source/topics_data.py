@@ -118,6 +118,8 @@ def epochs(notes: Notes) -> Iterator[Flow]:
         if not fixed or not event.extra.get("dropped") or not event.loops or not any(x.backward for x in event.loops):
             continue
         inner = event.loops[-1]
+        if any(inner in e.loops for e in notes.of("prepare", "accelerator", "wrap")):
+            continue  # each turn is a run of its own
         what = "seed.every_step" if inner.kind == "data" else "seed.every_epoch"
         yield at(what, event.node, event.path, seed=short(event.node, 60), certain=False)
 

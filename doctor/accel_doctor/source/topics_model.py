@@ -27,7 +27,12 @@ def backwards(notes: Notes) -> Iterator[Flow]:
 
 
 def _plain(notes: Notes, event: Event, *, wrapped: bool) -> Iterator[Flow]:
-    owned = any(t is not None and t.role == "model" for e in notes.of("prepare") for t in e.extra["things"])
+    owned = any(
+        t is not None and t.role == "model"
+        for e in notes.of("prepare")
+        if _together(e.scopes, event.scopes)
+        for t in e.extra["things"]
+    )
     known = [f for f in event.value.flow if f.thing.node is not None] if event.value else []
     if not (wrapped or "accumulate" in event.contexts or (owned and not known)):
         return
@@ -45,8 +50,21 @@ def _plain(notes: Notes, event: Event, *, wrapped: bool) -> Iterator[Flow]:
         reasons.append("DeepSpeed")
     certain = wrapped or "accumulate" in event.contexts
     yield at(
-        "backward.plain", event.node, event.path, short(event.node, 60), certain=certain, reasons=", ".join(reasons)
+        "backward.plain",
+        event.node,
+        event.path,
+        short(event.node, 60),
+        certain=certain,
+        reasons=", ".join(dict.fromkeys(reasons)),
     )
+
+
+def _together(prepared: tuple[Scope, ...], stepped: tuple[Scope, ...]) -> bool:
+    """Return whether a prepare and a backward belong to one run: under one function, or methods of one class."""
+    if len(prepared) < 2 or len(stepped) < 2 or prepared[1] is stepped[1]:
+        return True
+    owners = [s[1].function.owner if s[1].function is not None else None for s in (prepared, stepped)]
+    return owners[0] is not None and owners[0] is owners[1]
 
 
 def _bypassed(notes: Notes, event: Event, flow: frozenset[Forward]) -> Iterator[Flow]:
@@ -188,7 +206,8 @@ def _stale(event: Event) -> Iterator[Flow]:
 
 def _before_sharding(notes: Notes, event: Event) -> Iterator[Flow]:
     thing = event.value.thing if event.value else None
-    if event.extra["how"] not in ("fsdp", "fsdp2") or thing is None:
+    original = event.extra["kwargs"].get("use_orig_params")
+    if event.extra["how"] not in ("fsdp", "fsdp2") or thing is None or (original and original.const is True):
         return
     made = [t for t in notes.reader.things if t.role == "optimizer" and thing in t.models]
     early = [t for t in made if t.order < event.order]

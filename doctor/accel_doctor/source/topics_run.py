@@ -18,7 +18,7 @@ SWALLOWED = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError")
 
 def devices(notes: Notes) -> Iterator[Flow]:
     """Devices that are the same on every rank, or picked by the global rank."""
-    if not notes.distributed:
+    if not notes.distributed or notes.says(r"distributed\.rpc|init_rpc\("):
         return
     set_late = "quiet_print" in notes.reader.flags or notes.says(
         r"set_device\(|torch\.cuda\.device\(|CUDA_VISIBLE_DEVICES|current_accelerator"

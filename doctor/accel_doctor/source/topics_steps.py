@@ -52,7 +52,11 @@ def _scheduler(notes: Notes, thing: Thing, event: Event) -> Iterator[Flow]:
         )
     elif total is None and thing.kind in EPOCHWISE and by_epoch:
         yield Flow(
-            what="scheduler.short", path=event.path, line=line, name=thing.name, values={"total": "", "unit": "epochs"}
+            what="scheduler.short",
+            path=event.path,
+            line=line,
+            name=thing.name,
+            values={"total": f"in {thing.kind}", "unit": "epochs"},
         )
 
 
@@ -62,7 +66,9 @@ def _total(thing: Thing) -> tuple[Value | None, str]:
     for name in TOTALS:
         if name in thing.kwargs:
             return thing.kwargs[name], short(keywords.get(name), 60)
-    if thing.kind in ("CosineAnnealingLR", "OneCycleLR") and len(thing.args) > 1 and thing.kind == "CosineAnnealingLR":
+    if thing.kind == "OneCycleLR" and "steps_per_epoch" in thing.kwargs:
+        return thing.kwargs["steps_per_epoch"], short(keywords.get("steps_per_epoch"), 60)
+    if thing.kind == "CosineAnnealingLR" and len(thing.args) > 1:
         return thing.args[1], short(node.args[1], 60) if isinstance(node, ast.Call) else ""
     if thing.kind.startswith("get_") and thing.kind != "get_scheduler" and len(thing.args) > 2:
         return thing.args[2], short(node.args[2], 60) if isinstance(node, ast.Call) else ""

@@ -10,6 +10,7 @@ RANK, LOCAL, CLOCK, RANDOM, PID, FILE, SHAPE = 1, 2, 4, 8, 16, 32, 64
 """What a value depends on that may differ between ranks."""
 
 OBJECTS = frozenset(("model", "optimizer", "loader", "scheduler", "sampler", "dataset", "accelerator", "engine"))
+CALLED = frozenset(("ref", "func", "method"))
 MISSING: Any = object()
 
 
@@ -189,5 +190,7 @@ def merge(a: Value, b: Value, cond: Cond) -> Value:
         ranked = [v.cond for v, o in ((a, b), (b, a)) if v.cond and v.cond.ranked and o.const is not MISSING]
         settled = ranked[0] if ranked else settled
     marks = a.marks | b.marks | (frozenset(("maybe",)) if a.marks != b.marks else frozenset())
+    if cond.ranked and a.kind in CALLED and b.kind in CALLED:
+        marks |= {"by_rank"}
     kind = best.kind if best.kind != "const" or const is not MISSING else ""
     return best.but(kind=kind, cond=settled, taint=taint, why=why, const=keep, marks=marks, flow=a.flow | b.flow)

@@ -223,3 +223,11 @@ def test_patterns_are_relative_to_the_settings_file_and_hold_for_repairs(
     assert Path("show.py").read_text() == SICK
     (tmp_path / "accel-doctor.toml").write_text('[per-path-ignores]\n"examples/*.py" = ["LOGG"]\n')
     assert main(["lint", "show.py"]) == 2
+
+
+def test_what_a_config_leaves_out_may_come_from_its_command() -> None:
+    Path("many.yaml").write_text("distributed_type: MULTI_GPU\nnum_machines: 2\n")
+    Path("zero.yaml").write_text("distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config: {zero_stage: 2}\n")
+    assert report("many.yaml", "zero.yaml") == (0, {})
+    Path("typo.yaml").write_text("distributed_type: MULTI_GPU\nnum_machine: 2\n")
+    assert report("typo.yaml") == (1, {"LCH005": [("typo.yaml", 2)]})
