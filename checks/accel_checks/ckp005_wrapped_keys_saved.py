@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._lint_ranks import CKP005
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.traces import place, traced, where
@@ -34,6 +35,6 @@ CHECK = Check(
     title="A saved state has the wrapper's prefix in its keys",
     why="It loads only into a model that is wrapped in the same way; with strict=False it loads nothing, silently.",
     fix="save accelerator.unwrap_model(model).state_dict(), or model.module.state_dict()",
-    judges=(Judge(needs=("ranks.trace",), judge=judge), CKP005),
+    judges=(Judge(needs=("ranks.trace",), judge=judge), CKP005, from_log("CKP005")),
     severity=Severity.WARNING,
 )

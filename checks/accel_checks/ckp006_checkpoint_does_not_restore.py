@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Evidence, Rank
 
@@ -57,6 +58,6 @@ CHECK = Check(
     "else, and nothing says so: accelerate passes over a random state that it cannot load.",
     fix="resume with the same number of processes from a directory that every rank reads, and compare accelerate's and "
     "torch's versions with those that saved",
-    judges=(Judge(needs=("ranks.storage",), judge=judge),),
+    judges=(Judge(needs=("ranks.storage",), judge=judge), from_log("CKP006")),
     consequence_of=("CKP009", "CKP008"),
 )

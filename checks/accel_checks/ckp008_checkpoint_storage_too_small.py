@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.bandwidth import size_text
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable
 from accel_doctor.evidence import Evidence, Folder
@@ -52,5 +53,5 @@ CHECK = Check(
     title="The checkpoints do not fit where they are to be saved",
     why="A run that fills the disk dies while it saves, and leaves a checkpoint that cannot be loaded.",
     fix="keep fewer checkpoints (ProjectConfiguration(total_limit=…)), free space, or save elsewhere",
-    judges=(Judge(needs=("storage",), judge=judge),),
+    judges=(Judge(needs=("storage",), judge=judge), from_log("CKP008")),
 )

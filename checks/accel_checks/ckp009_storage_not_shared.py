@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, names, ranks_of
 from accel_doctor.evidence import Evidence, Rank
 
@@ -79,5 +80,6 @@ CHECK = Check(
     judges=(
         Judge(needs=("storage",), judge=judge_folder),
         Judge(needs=("ranks.storage",), judge=judge_ranks),
+        from_log("CKP009"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.skew import Skew, skew
@@ -48,5 +49,5 @@ CHECK = Check(
     title="Versions differ between ranks",
     why="Ranks of different torch or NCCL hang in their first collective, or compute different gradients in silence.",
     fix="start every machine from the same environment or container image",
-    judges=(Judge(needs=("ranks.versions",), judge=judge),),
+    judges=(Judge(needs=("ranks.versions",), judge=judge), from_log("ENV001")),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.bandwidth import size_text
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
 from accel_doctor.evidence import Evidence, Host
@@ -59,6 +60,6 @@ CHECK = Check(
     "full, workers die of a bus error and NCCL of 'No space left on device'. Docker gives 64 MiB.",
     fix="give the container more: docker run --shm-size=8g (or --ipc=host); in Kubernetes mount an emptyDir with "
     "medium: Memory at /dev/shm; on a bare host remove stale files from /dev/shm",
-    judges=(Judge(needs=("hosts",), judge=judge),),
+    judges=(Judge(needs=("hosts",), judge=judge), from_log("ENV003")),
     thresholds=(WORKERS_A_RANK, BATCH_MIB, NCCL_MIB),
 )

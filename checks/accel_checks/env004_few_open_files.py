@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.bandwidth import size_text
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity, Threshold
 from accel_doctor.evidence import Evidence, Host
@@ -86,7 +87,7 @@ CHECK = Check(
     "process, and RDMA pins memory: the run dies late, of 'Too many open files' or 'Resource temporarily unavailable'.",
     fix="raise the limit before the launch, or lastingly in /etc/security/limits.conf or the job script",
     severity=Severity.WARNING,
-    judges=(Judge(needs=("hosts",), judge=judge),),
+    judges=(Judge(needs=("hosts",), judge=judge), from_log("ENV004")),
     thresholds=(
         WORKERS_A_RANK,
         FILES_A_RANK,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.bandwidth import size_text
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
 from accel_doctor.evidence import Evidence, Host
@@ -53,6 +54,6 @@ CHECK = Check(
     why="At the cgroup's limit the kernel kills a rank without a word (signal 9), and its peers wait for it. Every "
     "rank and every loader worker is a process of its own with its own copy.",
     fix="ask for more memory, start fewer ranks or workers, or end what else fills it",
-    judges=(Judge(needs=("hosts",), judge=judge),),
+    judges=(Judge(needs=("hosts",), judge=judge), from_log("ENV006")),
     thresholds=(RANK_GIB, WORKER_GIB, IMPORT_GIB),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.bandwidth import size_text
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity, Threshold
 from accel_doctor.evidence import Evidence, Folder, Host
@@ -69,6 +70,6 @@ CHECK = Check(
     "other's files, and on a full one the run dies in the middle of a step.",
     fix="move it to a local disk with room, or fill it before the run",
     severity=Severity.WARNING,
-    judges=(Judge(needs=("hosts.caches",), judge=judge),),
+    judges=(Judge(needs=("hosts.caches",), judge=judge), from_log("ENV014")),
     thresholds=(FREE_GIB,),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._devices import label, placement, seen
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, ranks_of
 from accel_doctor.evidence import Device, Devices, Evidence, Xid
 
@@ -113,5 +114,5 @@ CHECK = Check(
     title="A GPU reports damage, is lost, or its driver hangs",
     why="An uncorrectable error ends the process that meets it or goes into the weights; a lost GPU hangs all ranks.",
     fix="reset the GPU with nothing running on it (nvidia-smi --gpu-reset -i N); replace it if the errors come back",
-    judges=(Judge(needs=("devices",), judge=judge),),
+    judges=(Judge(needs=("devices",), judge=judge), from_log("GPU005")),
 )

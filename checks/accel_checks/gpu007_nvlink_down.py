@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from accel_checks._devices import label, peers
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Device, Evidence
 
@@ -109,6 +110,6 @@ CHECK = Check(
     title="NVLinks are down, or the fabric is not whole",
     why="NCCL then takes fewer links or PCIe, several times slower, or hangs at its start, and says nothing of it.",
     fix="nvidia-smi nvlink -s; the kernel log for Xid 74, 145 or 149 (dmesg | grep -i xid); reset or reseat the GPU",
-    judges=(Judge(needs=("devices",), judge=judge),),
+    judges=(Judge(needs=("devices",), judge=judge), from_log("GPU007")),
     consequence_of=("GPU005",),
 )

@@ -5,6 +5,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from accel_checks._devices import answering, label, person
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
 from accel_doctor.evidence import Device, DeviceProcess, Evidence
 
@@ -114,7 +115,7 @@ CHECK = Check(
     title="Somebody held a GPU's memory before the run",
     why="A run that fits an empty GPU dies of it, or shares the GPU's time with a stranger and slows every rank.",
     fix="wait for the process, end it, or leave the GPU out",
-    judges=(Judge(needs=("devices",), judge=judge),),
+    judges=(Judge(needs=("devices",), judge=judge), from_log("GPU008")),
     consequence_of=("HNG007",),
     thresholds=(WARN_MIB, FAIL_PCT),
 )

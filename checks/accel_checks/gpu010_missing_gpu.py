@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._devices import UNBOUND_DRIVERS, seen
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Devices, Evidence, PciFunction
 
@@ -96,6 +97,6 @@ CHECK = Check(
     title="Fewer GPUs than the machine, the scheduler or the launch promise",
     why="Ranks that were sized for more GPUs share the rest, or train on fewer than are paid for.",
     fix="load the driver until nvidia-smi lists every GPU; look for lost ones in the kernel log (dmesg | grep -i nvrm)",
-    judges=(Judge(needs=("devices",), judge=judge),),
+    judges=(Judge(needs=("devices",), judge=judge), from_log("GPU010")),
     consequence_of=("GPU005",),
 )

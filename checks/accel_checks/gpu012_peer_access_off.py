@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._devices import peers
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Device, DevicePair, Evidence
 
@@ -81,7 +82,7 @@ CHECK = Check(
     title="Peer access between GPUs is turned off",
     why="Gradients then go through host memory, at a half to a tenth of the bandwidth.",
     fix="switch ACS and the IOMMU off for the GPUs' bridges, or the hypervisor's isolation (nvidia-smi topo -p2p r)",
-    judges=(Judge(needs=("devices",), judge=judge),),
+    judges=(Judge(needs=("devices",), judge=judge), from_log("GPU012")),
     severity=Severity.WARNING,
     consequence_of=("ENV010",),
 )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Evidence, Rank
 
@@ -61,5 +62,5 @@ CHECK = Check(
     title="This torch build has no code for the GPU",
     why="The first kernel dies: no kernel image is available for execution on the device.",
     fix="install a torch build for this GPU: of a newer CUDA for a new GPU, an older torch for a GPU it has dropped",
-    judges=(Judge(needs=("ranks.group",), judge=judge),),
+    judges=(Judge(needs=("ranks.group",), judge=judge), from_log("GPU013")),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.traces import Traced, place, traced
@@ -40,5 +41,5 @@ CHECK = Check(
     why="DistributedDataParallel waits for a gradient of every parameter it knows, and raises when one did not come.",
     fix="let every parameter take part in the loss, or freeze it before prepare(); find_unused_parameters=True costs a "
     "walk through the graph every step and is for branches that change from step to step",
-    judges=(Judge(needs=("ranks.trace",), judge=judge),),
+    judges=(Judge(needs=("ranks.trace",), judge=judge), from_log("GRD006")),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.traces import place, traced, where
@@ -43,5 +44,5 @@ CHECK = Check(
     title="Gradients are not finite",
     why="One rank's NaN reaches all others in the next averaging, and the model is lost.",
     fix="look at the data and the learning rate of that step; clip gradients; keep softmax and losses in float32",
-    judges=(Judge(needs=("ranks.trace",), judge=judge),),
+    judges=(Judge(needs=("ranks.trace",), judge=judge), from_log("GRD012")),
 )

@@ -1,6 +1,7 @@
 """HNG001: Ranks wait for each other and nobody moves."""
 
 from accel_checks._hangs import hang_judge
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Invariant, Judge
 
 CHECK = Check(
@@ -10,6 +11,6 @@ CHECK = Check(
     title="Ranks wait for each other and nobody moves",
     why="The process group's timeout is half an hour by default, and its error names those who waited.",
     fix="look at the rank that is not where its peers are",
-    judges=(Judge(needs=("ranks.trace",), judge=hang_judge("HNG001", "progress on every rank")),),
+    judges=(Judge(needs=("ranks.trace",), judge=hang_judge("HNG001", "progress on every rank")), from_log("HNG001")),
     consequence_of=("CKP001", "HNG002", "DAT003", "HNG005", "RNK001", "RNK005", "HNG003", "LCH003"),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.hang import MISMATCH
@@ -41,6 +42,6 @@ CHECK = Check(
     title="A rank failed by its own error",
     why="The launcher then stops the other ranks, whose errors only say that a peer is gone.",
     fix="mend the error of the first rank; the others' are its consequences",
-    judges=(Judge(needs=("ranks.trace",), judge=judge),),
+    judges=(Judge(needs=("ranks.trace",), judge=judge), from_log("HNG003")),
     consequence_of=("GRD006", "GRD012", "DAT006", "LOG005"),
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from accel_checks._devices import answering, gpus, seen, strangers
 from accel_checks._launches import launch_of, said, script_of
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Device, Evidence, Launch
 from accel_doctor.places import place, place_of
@@ -118,6 +119,10 @@ CHECK = Check(
     title="There are fewer processes than visible devices, or more",
     why="A device without a process does nothing; two processes on one device share its speed and memory.",
     fix="ask for one process a device, or hide the devices that are not meant: CUDA_VISIBLE_DEVICES or gpu_ids",
-    judges=(Judge(needs=("launch", "devices"), judge=judge), Judge(needs=("source", "launch"), judge=judge_alone)),
+    judges=(
+        Judge(needs=("launch", "devices"), judge=judge),
+        Judge(needs=("source", "launch"), judge=judge_alone),
+        from_log("LCH004"),
+    ),
     consequence_of=("GPU001",),
 )

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from accel_checks._launches import launch_of, said, spot
+from accel_checks._log import from_log
 from accel_checks._source import Says, flow_judge
 from accel_doctor.check import Check, Finding, Invariant, Judge, Location, NotApplicable, Severity
 from accel_doctor.evidence import ConfigFile, ConfigKey, Evidence
@@ -104,5 +105,5 @@ CHECK = Check(
     title="A config file is unreadable, or has unknown keys, misplaced keys or values that do not fit",
     why="An unknown key at the top stops the launch; one in a section is dropped in silence, and the default stands.",
     fix="correct the key or the value; `accelerate config` writes a file that this version takes",
-    judges=(Judge(needs=("launch",), judge=judge), CUT_SHORT),
+    judges=(Judge(needs=("launch",), judge=judge), CUT_SHORT, from_log("LCH005")),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._launches import launch_of
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Evidence, Rendezvous
 from accel_doctor.places import place
@@ -40,5 +41,5 @@ CHECK = Check(
     title="The port where the ranks meet is taken",
     why="On one machine accelerate moves to another port and says so; over several machines the launch stops.",
     fix="end the process if it is left over, or name another port: --main_process_port, where 0 takes a free one",
-    judges=(Judge(needs=("launch",), judge=judge),),
+    judges=(Judge(needs=("launch",), judge=judge), from_log("LCH009")),
 )

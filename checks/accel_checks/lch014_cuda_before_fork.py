@@ -1,5 +1,6 @@
 """LCH014: cUDA is initialised before the launcher forks."""
 
+from accel_checks._log import from_log
 from accel_checks._source import Says, flow_judge
 from accel_doctor.check import Check, Invariant
 
@@ -19,5 +20,5 @@ CHECK = Check(
     why="A forked process cannot use CUDA that its parent has initialised: the launcher refuses, or the ranks "
     "fail at their first CUDA call.",
     fix="move the line into the function that is launched",
-    judges=(SEEN,),
+    judges=(SEEN, from_log("LCH014")),
 )

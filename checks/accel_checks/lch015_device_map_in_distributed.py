@@ -1,5 +1,6 @@
 """LCH015: a model is spread over all devices in a script of several ranks."""
 
+from accel_checks._log import from_log
 from accel_checks._source import Says, flow_judge
 from accel_doctor.check import Check, Invariant
 
@@ -18,5 +19,5 @@ CHECK = Check(
     title="A model is spread over all devices in a script of several ranks",
     why="Each rank spreads its model over the devices of the others: they run out of memory, or prepare() refuses.",
     fix='leave device_map out, or map the whole model to the rank: device_map={"": accelerator.process_index}',
-    judges=(SEEN,),
+    judges=(SEEN, from_log("LCH015")),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_checks._log005_run import judge_run
 from accel_checks._source import SOURCE, Says, alike, call_finding, flow_finding, short
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
@@ -51,6 +52,6 @@ CHECK = Check(
     title="Every rank downloads, makes a folder or calls a hub at once",
     why="The ranks write one cache, folder or repository at the same time: some fail, or read what is half written.",
     fix="with accelerator.main_process_first(): …, or do it under accelerator.is_main_process and wait",
-    judges=(Judge(needs=SOURCE, judge=judge), Judge(needs=("ranks.trace",), judge=judge_run)),
+    judges=(Judge(needs=SOURCE, judge=judge), Judge(needs=("ranks.trace",), judge=judge_run), from_log("LOG005")),
     severity=Severity.WARNING,
 )

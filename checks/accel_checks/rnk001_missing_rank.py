@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Ending, Evidence, Rank
 from accel_doctor.hang import explain
@@ -173,6 +174,6 @@ CHECK = Check(
     why="The other ranks wait for it in their next collective, and training hangs or dies with an error about a "
     "connection that says nothing of the cause.",
     fix="read that rank's own last words: they come before what the survivors print",
-    judges=(Judge(needs=("ranks",), judge=judge),),
+    judges=(Judge(needs=("ranks",), judge=judge), from_log("RNK001")),
     consequence_of=("HNG003", "GRD006", "RNK005", "LCH005", "LCH006", "LCH007", "LCH009", "LCH011", "RNK002"),
 )

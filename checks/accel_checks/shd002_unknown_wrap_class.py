@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_checks._wrapping import CLASSES, amount
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Evidence, Launch, WrapClass, WrapPlan
@@ -83,5 +84,5 @@ CHECK = Check(
     why="accelerate looks the class up in the model by its bare name and raises when it prepares a model without it: a "
     "name of another architecture, a misspelling, or a space after a comma ends the run on every rank.",
     fix=f"set {CLASSES} to the class of the model's repeated layer, or leave it out where the model names its own",
-    judges=(Judge(needs=("launch",), judge=judge),),
+    judges=(Judge(needs=("launch",), judge=judge), from_log("SHD002")),
 )

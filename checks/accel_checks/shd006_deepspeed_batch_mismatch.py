@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from accel_checks._launches import deepspeed_file, spot, value_in
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable
 from accel_doctor.evidence import ConfigFile, Evidence, Launch
 
@@ -135,5 +136,5 @@ CHECK = Check(
     title="DeepSpeed's train_batch_size is not micro batch x accumulation x data-parallel ranks",
     why="DeepSpeed checks the product when it starts, and stops.",
     fix=f'leave {TRAIN} at "auto", or set it to micro batch x accumulation x data-parallel ranks',
-    judges=(Judge(needs=("launch",), judge=judge),),
+    judges=(Judge(needs=("launch",), judge=judge), from_log("SHD006")),
 )

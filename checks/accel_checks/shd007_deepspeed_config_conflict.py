@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._launches import accelerate_file, deepspeed_file, said, same, spot, value_in
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, Location, Severity
 from accel_doctor.evidence import ConfigFile, Evidence, Launch
 from accel_doctor.places import place, place_of
@@ -149,5 +150,5 @@ CHECK = Check(
     title="The DeepSpeed file disagrees with the launch, or leaves open what nothing fills in",
     why="Beside a DeepSpeed file accelerate refuses some settings, overrules others in silence, and passes auto on.",
     fix="say each thing once, in the DeepSpeed file, with a number where nothing fills auto in",
-    judges=(Judge(needs=("launch",), judge=judge),),
+    judges=(Judge(needs=("launch",), judge=judge), from_log("SHD007")),
 )

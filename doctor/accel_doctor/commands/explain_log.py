@@ -1,0 +1,24 @@
+"""``accel-doctor explain-log``: read the log of a dead run."""
+
+from typing import Any
+
+import click
+
+from accel_doctor.commands.options import ExamCommand, ExamContext, exam_options, pass_exam, sources
+from accel_doctor.commands.output import plan_report
+from accel_doctor.evidence import Asked
+from accel_doctor.exams.explain_log import examine
+
+
+@click.command("explain-log", cls=ExamCommand)
+@click.argument("file", metavar="FILE|-")
+@exam_options
+@pass_exam
+def command(ctx: ExamContext, /, file: str, **_: Any) -> int:  # noqa: ANN401 - the options, which plan_report reads
+    """Say which rank failed first in a log, of what, and the next step: of torch, NCCL, launchers, Slurm or the kernel.
+
+    The log may be of any size, compressed by gzip, and hold the lines of all ranks. Exit code 1 when it names a cause,
+    2 when it does not.
+    """
+    plan = plan_report(ctx)
+    return plan.finish(examine(file, Asked(sources=sources(ctx))))

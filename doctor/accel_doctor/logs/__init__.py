@@ -1,0 +1,1 @@
+"""Reads logs of dead runs: lines, who wrote them, what they say."""

@@ -1,0 +1,85 @@
+"""Reads what ranks say of collectives that did not end: torch's NCCL watchdog, from 2.0 to 2.13."""
+
+import re
+
+import msgspec
+
+from accel_doctor.evidence.log import LogWait
+
+_WORK = re.compile(
+    r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)(?:, TensorShape=\[[^\]]*\])?"
+    r"(?:, NumelIn=(?P<in>\d+), NumelOut=(?P<out>\d+))?(?:, Timeout\(ms\)=(?P<ms>\d+))?"
+)
+_RANK = re.compile(
+    r"\[(?:PG (?:ID )?(?P<group>\d+(?: PG GUID \w+)?(?:\([\w ]*\))?(?: \([\w ]*\))?) )?[Rr]ank (?P<rank>\d+)\]"
+)
+_STATUS = re.compile(
+    r"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)"
+)
+_AT = re.compile(r"(?:at (?:NCCL )?work:|work sequence id:) (?P<number>\d+)")
+MOST = 8192
+
+
+class Waits:
+    """What each rank said, the first of a kind kept."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int | None], LogWait] = {}
+        self._status: dict[tuple[int, str], tuple[int, int, int | None, int]] = {}
+
+    def take(self, text: str, line: int, rank: int | None) -> None:
+        """Note what a line says."""
+        who = _RANK.search(text)
+        number = int(who["rank"][:9]) if who else rank
+        if number is None or len(self._found) > MOST:
+            return
+        group = (who["group"] or "") if who else ""
+        if work := _WORK.search(text):
+            key = (number, int(work["number"]))
+            self._found.setdefault(key, _wait(work, number, group, line))
+        if status := _STATUS.search(text):
+            at = _AT.search(text)
+            self._status.setdefault(
+                (number, group),
+                (int(status["enqueued"]), int(status["completed"]), int(at["number"]) if at else None, line),
+            )
+
+    def all(self) -> tuple[LogWait, ...]:
+        """Return one record a rank and collective, with where the rank stood; and the ranks that only told that."""
+        waits = list(self._found.values())
+        for (rank, group), (enqueued, completed, number, line) in self._status.items():
+            own = [w for w in waits if w.rank == rank and (number is None or w.number == number)]
+            if own:
+                at = waits.index(own[0])
+                waits[at] = _standing(own[0], group, enqueued, completed)
+            else:
+                waits.append(
+                    LogWait(
+                        rank=rank,
+                        group=group,
+                        enqueued=enqueued,
+                        completed=completed,
+                        line=line,
+                        number=number,
+                        timed_out=number is not None,
+                    )  # fmt: skip
+                )
+        return tuple(sorted(waits, key=lambda w: w.line))
+
+
+def _standing(wait: LogWait, group: str, enqueued: int, completed: int) -> LogWait:
+    return msgspec.structs.replace(wait, group=wait.group or group, enqueued=enqueued, completed=completed)
+
+
+def _wait(work: re.Match[str], rank: int, group: str, line: int) -> LogWait:
+    numbers = {name: int(work[name]) if work[name] else None for name in ("in", "out", "ms")}
+    return LogWait(
+        rank=rank,
+        group=group,
+        number=int(work["number"]),
+        op=work["op"],
+        elements_in=numbers["in"],
+        elements_out=numbers["out"],
+        timeout_ms=numbers["ms"],
+        line=line,
+    )
