@@ -21,12 +21,19 @@ ECHOES = (
 )
 """What a survivor says when its peer or the launcher's store is gone: never the cause while there is another."""
 
+TOGETHER = {
+    "machines": "the machines' ranks do not fit together",
+    "peer": "the exam was stopped because another machine's launch had ended",
+    "stalled": "the exam was stopped because the ranks of all machines waited for each other",
+}
+
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find ranks that ended before their work was done, and ranks that were asked for and never seen."""
     ending = evidence.ending
     if ending is None:
         raise NotApplicable("nothing was launched")
+    _leave_to_the_whole(evidence)
     hang = explain(evidence)
     if hang is not None and hang.id != "HNG001":
         raise NotApplicable(f"the ranks lost each other: {hang.id} says why")
@@ -47,6 +54,12 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         yield _absence(evidence, ending, missing)
     elif not ending.stopped_by and ending.exit_code and not _told(evidence):
         yield _lost_launcher(evidence, ending, [])
+
+
+def _leave_to_the_whole(evidence: Evidence) -> None:
+    """Refuse one machine's part in which no rank failed of its own accord."""
+    if evidence.part_of and not any(_died(r) and not _is_echo(r) for r in evidence.world):
+        raise NotApplicable(f"{evidence.part_of} judges all machines together")
 
 
 def _told(evidence: Evidence) -> bool:
@@ -118,7 +131,7 @@ def _values(rank: Rank) -> dict[str, float]:
 def _missing(evidence: Evidence) -> int:
     """Return how many ranks never came to a launch that did not end well by itself."""
     ending = evidence.ending
-    asked = evidence.launch.asked_processes if evidence.launch else None
+    asked = evidence.asked_ranks
     short = max(0, (asked or 1) - len(evidence.world))
     ended_well = ending is not None and ending.exit_code == 0 and not ending.stopped_by
     return 0 if ended_well and evidence.world else short
@@ -161,6 +174,8 @@ def _last_lines(ending: Ending) -> tuple[str, ...]:
 def _launcher(ending: Ending) -> str:
     if ending.signal is not None:
         return f"the launcher was killed by signal {_signal_name(ending.signal)}"
+    if ending.stopped_by in TOGETHER:
+        return TOGETHER[ending.stopped_by]
     if ending.stopped_by:
         return f"the exam was stopped by the {ending.stopped_by}"
     return f"the launcher ended with exit code {ending.exit_code}"

@@ -9,10 +9,13 @@ import msgspec
 
 from accel_doctor import __version__
 from accel_doctor.check import Check, Finding, Judge, Location, NotApplicable, Severity
+from accel_doctor.each_machine import at_home, each_machine, once
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.exam import brings
 
 CUTS = {"disk": "the run directory is full: what the ranks wrote was lost in part"}
+TOGETHER = ("machines", "peer", "stalled")
+"""Why the doctors of several machines end their launches together."""
 UNREAD = "SRC001"
 """What could not be read was not judged: it makes an exam incomplete, and is no fault of the run."""
 
@@ -131,7 +134,7 @@ def examine(check: Check, evidence: Evidence, options: Options | None = None) ->
             reasons.append(missing)
             continue
         try:
-            findings += placed(judge.judge(seen), seen)
+            findings += at_home(placed(judge.judge(seen), seen), seen, evidence)
         except NotApplicable as answer:
             reasons.append(str(answer))
             continue
@@ -140,14 +143,13 @@ def examine(check: Check, evidence: Evidence, options: Options | None = None) ->
         partial = gaps(judge, seen)
         reasons += [partial] if partial else []
         passed = passed or not partial
-    return _conclude(
-        check, merge(unsuppressed(check.id, findings, evidence, options or Options())), reasons, passed=passed
-    )
+    told = once(findings) if evidence.machines else findings
+    return _conclude(check, merge(unsuppressed(check.id, told, evidence, options or Options())), reasons, passed=passed)
 
 
 def each_launch(judge: Judge, evidence: Evidence) -> Iterator[Evidence]:
-    """Return the evidence once for each launch that a lint read, where the judge looks at the launch."""
-    yield evidence
+    """Return the evidence once for each machine, or launch that a lint read, that the judge is to look at."""
+    yield from each_machine(judge, evidence)
     for launch in evidence.source.launches if evidence.source and "launch" in judge.needs else ():
         yield msgspec.structs.replace(evidence, launch=launch)
 
@@ -211,6 +213,8 @@ def absence(judge: Judge, evidence: Evidence) -> str:
         seen = getattr(evidence, subject, None)
         if seen is None or (part and not any(getattr(item, part) is not None for item in seen)):
             return (
+        if evidence.part_of and (part or subject == "machines"):
+            return f"{evidence.part_of} judges all machines together"
                 evidence.absent.get(need) or evidence.absent.get(subject) or f"no evidence of {need.replace('.', ' ')}"
             )
     return ""
@@ -220,7 +224,7 @@ def gaps(judge: Judge, evidence: Evidence) -> str:
     """Return which ranks lack evidence that the judge needs of each, or an empty string."""
     parts = [need.partition(".")[2] for need in judge.needs if need.startswith("ranks.")]
     lacking = [r.name for r in evidence.world if any(getattr(r, part) is None for part in parts)]
-    expected = evidence.launch.asked_processes if evidence.launch and parts else None
+    expected = evidence.asked_ranks if parts else None
     if expected is not None and len(evidence.world) < expected:
         lacking.append(f"{expected - len(evidence.world)} that never came")
     return f"not seen on {', '.join(lacking[:4])}{' …' if len(lacking) > 4 else ''}" if lacking else ""
@@ -296,6 +300,7 @@ def _no_plan(evidence: Evidence) -> bool:
     return bool(asked and evidence.plan is None and evidence.absent.get("plan"))
 
 
+    why += _ended_by_others(evidence)
 def _unjudged(evidence: Evidence, results: list[Result]) -> str:
     """Return why nothing was judged: of a log, what every check answered."""
     reasons = {r.reason for r in results}
@@ -305,3 +310,9 @@ def _unjudged(evidence: Evidence, results: list[Result]) -> str:
 def _examined(name: str, results: list[Result]) -> bool:
     named = [r for r in results if r.id.startswith(name)]
     return bool(named) and all(r.outcome is not Outcome.SKIPPED for r in named)
+def _ended_by_others(evidence: Evidence) -> list[str]:
+    """Return that this machine's launch was ended because of the others, where this is a part."""
+    ended = evidence.part_of and evidence.ending is not None and evidence.ending.stopped_by in TOGETHER
+    return [f"the launch was ended here because the job cannot go on: {evidence.part_of} says why"] if ended else []
+
+

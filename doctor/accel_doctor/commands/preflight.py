@@ -14,6 +14,7 @@ from accel_doctor.evidence import Asked, Evidence
 from accel_doctor.evidence.file import write_evidence
 from accel_doctor.exams.preflight import Request, examine
 from accel_doctor.interrupts import Interrupts
+from accel_doctor.launch.place import find_place
 from accel_doctor.reports.live import open_display, wants_plain
 from accel_doctor.run_directory import make_run_directory
 from accel_doctor.streams import say
@@ -68,18 +69,21 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, d
     cwd = Path.cwd()
     plain = wants_plain(sys.stderr, os.environ)
     with Interrupts() as interrupts, open_display(plain=plain, quiet=ctx.params["quiet"]) as display:
+        place = find_place(words, os.environ, cwd)
         request = Request(
             words=words,
             asked=_asked(ctx),
             checkpoint_dir=ctx.params["checkpoint_dir"],
-            run_dir=make_run_directory(run_dir, cwd),
+            run_dir=make_run_directory(run_dir, cwd, shared=place is not None),
             cwd=cwd,
             deadline_s=deadline,
             show=display.show,
             interrupts=interrupts,
+            place=place,
         )
         evidence = examine(request)
-        _keep(request.run_dir, evidence)
+        if not evidence.part_of:
+            _keep(cwd / (evidence.run_dir or request.run_dir), evidence)
     return plan.finish(evidence)
 
 

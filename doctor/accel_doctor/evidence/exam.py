@@ -102,7 +102,7 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     """The log of a run that ended, as it was read; explain-log alone brings it."""
     ending: Ending | None = None
     absent: dict[str, str] = {}
-    """Why a subject is ``None``: ``{"devices": "no NVIDIA driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
+    """Why a subject is ``None``: ``{"devices": "no driver on this machine"}``, ``{"ranks.sweep": "…"}``."""
     cut: str = ""
     """``deadline`` or ``interrupt`` when the exam was ended before it was through; ``disk`` when the run
     directory could not be written to the end, so that what was seen may be lost."""

@@ -17,8 +17,11 @@ from accel_doctor.errors import RunDirectoryError
 from accel_doctor.evidence import Asked, Ending, Evidence, ProbeOptions, Rank, WrapPlan
 from accel_doctor.evidence.probe_options import PROBE_FILE
 from accel_doctor.evidence.rank_file import read_ranks
+from accel_doctor.exams.meet import Together, examine_together
 from accel_doctor.interrupts import Interrupts
 from accel_doctor.launch.endings import reconcile
+from accel_doctor.launch.meeting import Meeting
+from accel_doctor.launch.place import Place
 from accel_doctor.launch.process import LaunchedProcess
 from accel_doctor.launch.resolve import resolve
 from accel_doctor.launch.watch import Patience, Supervisor, Watched
@@ -36,6 +39,8 @@ from accel_doctor.unseen import why_unseen
 
 REPORT_S = 8.0
 """Kept back from the deadline for stopping, reading, judging and printing."""
+JUDGING_S = 2.0
+"""Kept back for judging and printing alone."""
 STOP_GRACE_S = 1.0
 BUSY_S = 6.0
 """Load on devices: the driver averages over up to a second, and a judgement needs 5 s of it."""
@@ -58,6 +63,8 @@ class Request(NamedTuple):
     deadline_s: float
     show: Callable[[Progress], None]
     interrupts: Interrupts
+    place: Place | None = None
+    """Which machine of a job over several this is; ``None`` for a job of one."""
 
 
 class Run(NamedTuple):
@@ -75,13 +82,15 @@ def examine(request: Request) -> Evidence:
     Raises:
         UsageError: what was asked cannot be launched at all.
     """
-    return _Preflight(request).examine()
+    exam = _Preflight(request)
+    return exam.examine() if request.place is None else exam.examine_together(request.place)
 
 
 class _Preflight:
     def __init__(self, request: Request) -> None:
         self.started_s = time.time()
         self.request = request
+        self.meeting: Meeting | None = None
         self.environment = dict(os.environ)
         self.devices, self.no_devices = read_devices(self.environment)
         self.interpreter = read_interpreter(self.environment)
@@ -106,6 +115,26 @@ class _Preflight:
         finally:
             self.given_up.set()
             self.plan.result(PLAN_STOP_S)
+
+    def examine_together(self, place: Place) -> Evidence:
+        """Return the evidence of all machines, or this one's part of it."""
+        on_devices = bool(self._visible() and self.interpreter.torch_cuda)
+        together = Together(
+            place=place,
+            run_dir=self.request.run_dir,
+            environment=self._environment_of_ranks(),
+            backend="nccl" if on_devices else "gloo",
+            until=lambda: time.monotonic() + self._left_s() - JUDGING_S,
+            ends_all=True,
+        )
+        return examine_together(self._examine_in, together)
+
+    def _examine_in(self, meeting: Meeting) -> Evidence:
+        self.meeting = meeting
+        return self.examine()
+
+    def _left_s(self) -> float:
+        return self.started_s + self.request.deadline_s - time.time()
 
     def _examine(self) -> Evidence:
         unreadable = [f.path for f in self.resolved.launch.config_files if f.error]
@@ -181,6 +210,7 @@ class _Preflight:
         request = self.request
         patience = Patience(deadline_s=request.deadline_s - REPORT_S - (time.time() - self.started_s))
         supervisor = Supervisor(launched, request.run_dir, patience, request.show, self.resolved.launch.asked_processes)
+        supervisor.meeting = self.meeting
         try:
             request.interrupts.expose()
             watched = supervisor.watch()

@@ -35,6 +35,8 @@ def resolve_torchrun(command: Command, machine: Machine) -> Resolution:
     ledger = Ledger({})
     for theirs, ours in _NAMES.items():
         _carry(own, theirs, ledger, ours, own.value(theirs))
+    if own.value("rdzv_endpoint"):
+        _carry(own, "rdzv_endpoint", ledger, "rdzv_endpoint", own.value("rdzv_endpoint"))
     if own.value("standalone") in (True, "1"):
         ledger.put("rdzv_backend", "c10d", own.source("standalone"))
     nodes = _nodes(own)

@@ -13,11 +13,14 @@ from typing import NamedTuple
 from accel_doctor.evidence import Rank, Watch
 from accel_doctor.evidence.rank_file import Now, rank_paths, read_now, read_rank
 from accel_doctor.launch.early import EarlyStops
+from accel_doctor.launch.meeting import Meeting
 from accel_doctor.launch.process import LaunchedProcess, process_state
 from accel_doctor.progress import Progress, RankProgress
 
 LOOK_S = 0.1
 STOPPED_STATES = ("T", "t", "D")
+NO_RANK_S = 30.0
+"""A launcher that has started no rank for longer waits for other machines: a cold disk takes less."""
 DISK_WORD_S = 2.0
 """Shorter sleeps in state D are how every import from a disk looks."""
 
@@ -160,6 +163,8 @@ class Supervisor:
         self._patience = patience
         self._show = show
         self._asked = asked
+        self.meeting: Meeting | None = None
+        """Speaks for the other machines of the job; ``None`` where there are none."""
         self._started = time.monotonic()
         self._ranks: dict[Path, RankWatch] = {}
         self._judged: dict[int, str] = {}
@@ -190,6 +195,18 @@ class Supervisor:
             self._ranks.setdefault(path, RankWatch(path, pid)).look(at)
         self._early.look(at, {r.pid for r in self._ranks.values()}, self._asked)
 
+    def _together(self, at: float) -> str:
+        """Tell the other machines how it goes here; return why they say that all should end, or an empty string."""
+        if self.meeting is None:
+            return ""
+        live = self._live()
+        waiting = bool(live) and all(r.waiting for r in live)
+        still_s = min(r.still_for(at) for r in live) if waiting else 0.0
+        if not self._ranks:
+            still_s = max(0.0, at - self._started - NO_RANK_S)
+        self.meeting.tell(len(self._ranks), still_s)
+        return "" if self._ranks and not live else self.meeting.reason
+
     def _standstill(self, at: float) -> str:
         if at - self._started > self._patience.deadline_s:
             return "deadline"
@@ -198,6 +215,8 @@ class Supervisor:
             if culprits:
                 self._accuse(reason, culprits, at)
                 return reason
+        if together := self._together(at):
+            return together
         return "frozen" if self._early.stopped_for(at) > self._patience.stopped_s else ""
 
     def _accuse(self, reason: str, culprits: list[RankWatch], at: float) -> None:
@@ -230,6 +249,8 @@ class Supervisor:
         if not any(r.waiting for r in live) or min(r.still_for(at) for r in live) < self._stalled_s(live):
             return []
         missing = [r for r in live if not r.waiting]
+        if self.meeting is not None and not missing:
+            return []  # they wait for ranks of other machines, of which this one sees nothing
         behind = min((r.now.count for r in live if r.now), default=0)
         return missing or [r for r in live if r.now and r.now.count == behind]
 

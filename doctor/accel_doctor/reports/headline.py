@@ -61,6 +61,18 @@ def _version(seen: Seen, package: str) -> str:
     return f"{package} {' / '.join(sorted(versions))}" if versions else ""
 
 
+def together_line(page: Page, evidence: Evidence) -> None:
+    """Add which of the job's machines are here, or that this is a part and who has the verdict on the whole."""
+    machines = evidence.machines or ()
+    if evidence.part_of:
+        page.line(
+            "part    ", f"{machines[0].name} of {machines[0].count}; {evidence.part_of} has the verdict on all", DIM
+        )
+    elif machines:
+        names = ", ".join(m.name for m in machines[:4]) + (" …" if len(machines) > 4 else "")
+        page.line("machines ", f"{len(machines)} of {machines[0].count} came: {names}", DIM)
+
+
 def launch_lines(page: Page, evidence: Evidence, *, verbose: bool) -> None:
     """Add the launch in force, and the values that were set and do not reach the ranks."""
     launch = evidence.launch

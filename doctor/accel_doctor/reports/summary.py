@@ -19,7 +19,7 @@ class Seen(NamedTuple):
 def launch(seen: Seen) -> str:
     """``2 of 2 ranks joined in 1.9 s, one device each``."""
     groups = [r.group for r in seen.ranks if r.group]
-    asked = seen.evidence.launch.asked_processes if seen.evidence.launch else None
+    asked = seen.evidence.asked_ranks
     joined = [g.joined_s for g in groups if g.joined_s is not None]
     started = [r.started_s for r in seen.ranks if r.started_s is not None]
     if not groups:

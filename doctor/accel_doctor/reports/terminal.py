@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from accel_doctor.check import Finding, Severity
 from accel_doctor.diagnose import Diagnosis, Outcome, Result, Verdict
 from accel_doctor.evidence import Evidence
-from accel_doctor.reports.headline import asked_line, headline, launch_lines
+from accel_doctor.reports.headline import asked_line, headline, launch_lines, together_line
 from accel_doctor.reports.layout import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Page, counted, listed
 from accel_doctor.reports.log import log_lines
 from accel_doctor.reports.next_command import next_command
@@ -31,6 +31,7 @@ def render(diagnosis: Diagnosis, *, width: int, color: bool, verbosity: int) -> 
         log_lines(page, seen.evidence)
     elif verbosity >= 0:
         headline(page, seen)
+        together_line(page, seen.evidence)
         launch_lines(page, seen.evidence, verbose=verbosity > 0)
         asked_line(page, seen.evidence.asked)
         if seen.evidence.plan:
@@ -141,7 +142,7 @@ def _notes(page: Page, diagnosis: Diagnosis, seen: Seen) -> None:
         if result.outcome in (Outcome.PASSED, Outcome.SKIPPED):
             for finding in result.findings[:MAX_FINDINGS]:
                 page.line(f" note {result.id:11} ", finding.message, CYAN)
-    if len(seen.ranks) == 1:
+    if len(seen.ranks) == 1 and not seen.evidence.part_of:
         page.line(
             " note one rank   ",
             "nothing between ranks was examined: no collective, no split of the data, no second replica, no guard",
@@ -182,6 +183,8 @@ def _verdict(page: Page, diagnosis: Diagnosis, seen: Seen) -> None:
 
 
 def _passed(seen: Seen) -> str:
+    if seen.evidence.part_of:
+        return "PASSED HERE  "
     if on_cpu(seen.evidence):
         return "PASSED ON CPU: "
     return "PASSED ON ONE RANK  " if len(seen.ranks) == 1 else "PASSED  "
@@ -231,6 +234,8 @@ def _took(evidence: Evidence) -> list[str]:
 
 
 def _next(page: Page, diagnosis: Diagnosis) -> None:
+    if diagnosis.evidence.part_of:
+        return
     if on_cpu(diagnosis.evidence) and diagnosis.verdict is Verdict.PASSED:
         page.line("in CI: ", "with --require GPU001 an exam without a GPU is incomplete and exits 2", DIM)
     if command := next_command(diagnosis):
