@@ -211,10 +211,10 @@ def absence(judge: Judge, evidence: Evidence) -> str:
     for need in judge.needs:
         subject, _, part = need.partition(".")
         seen = getattr(evidence, subject, None)
-        if seen is None or (part and not any(getattr(item, part) is not None for item in seen)):
-            return (
         if evidence.part_of and (part or subject == "machines"):
             return f"{evidence.part_of} judges all machines together"
+        if seen is None or (part and not any(getattr(item, part) is not None for item in seen)):
+            return (
                 evidence.absent.get(need) or evidence.absent.get(subject) or f"no evidence of {need.replace('.', ' ')}"
             )
     return ""
@@ -288,6 +288,7 @@ def conclude(evidence: Evidence, results: list[Result], options: Options) -> tup
     why += [f"{name} was required and not examined" for name in options.require if not _examined(name, results)]
     why += [f"no units of {evidence.asked.model}: {evidence.absent['plan']}"] if _no_plan(evidence) else []
     why += [CUTS.get(evidence.cut, f"the exam was ended by the {evidence.cut}")] if evidence.cut else []
+    why += _ended_by_others(evidence)
     why += [f.message for r in results if r.id == UNREAD for f in r.findings]
     if not outcomes & {Outcome.PASSED, Outcome.WARNED}:
         why.append(_unjudged(evidence, results))
@@ -300,19 +301,18 @@ def _no_plan(evidence: Evidence) -> bool:
     return bool(asked and evidence.plan is None and evidence.absent.get("plan"))
 
 
-    why += _ended_by_others(evidence)
 def _unjudged(evidence: Evidence, results: list[Result]) -> str:
     """Return why nothing was judged: of a log, what every check answered."""
     reasons = {r.reason for r in results}
     return reasons.pop() if evidence.exam == "explain_log" and len(reasons) == 1 else "nothing was judged"
 
 
-def _examined(name: str, results: list[Result]) -> bool:
-    named = [r for r in results if r.id.startswith(name)]
-    return bool(named) and all(r.outcome is not Outcome.SKIPPED for r in named)
 def _ended_by_others(evidence: Evidence) -> list[str]:
     """Return that this machine's launch was ended because of the others, where this is a part."""
     ended = evidence.part_of and evidence.ending is not None and evidence.ending.stopped_by in TOGETHER
     return [f"the launch was ended here because the job cannot go on: {evidence.part_of} says why"] if ended else []
 
 
+def _examined(name: str, results: list[Result]) -> bool:
+    named = [r for r in results if r.id.startswith(name)]
+    return bool(named) and all(r.outcome is not Outcome.SKIPPED for r in named)
