@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from accel_doctor.catalogue import load_checks
 from accel_doctor.diagnose import Diagnosis, Options, diagnose
-from accel_doctor.evidence import Asked, Devices, Evidence, Rank
+from accel_doctor.evidence import Asked, Devices, Evidence, Rank, Watch
 from accel_doctor.testing_gpu import gpu_launch, gpu_rank, gpu_run
 from fake_nvml.fixture import FakeNvml
 from fake_nvml.machine import Machine, add_pci_function, set_pid_namespace
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.ranks
 
 CHECKS = load_checks()
 ABOUT_DEVICES = Options(select=("GPU", "RNK002", "ENV013"), ignore=("GPU009",))
-QUICK = Asked(thresholds={"GPU001.load_s": 0.2, "GPU001.watch_s": 0.1, "GPU002.load_s": 0.2})
+QUICK = Asked(thresholds={"GPU001.load_s": 0.2, "GPU001.watch_s": 0.1, "GPU002.load_s": 0.2, "GPU003.watch_s": 0.2})
 PIDS = (os.getpid(), os.getppid())
 
 
@@ -52,6 +52,9 @@ CASES = (
     Case("healthy", speak={"GPU005": "error"}, changes={"gpu0.field230": 1}),
     Case("healthy", speak={"GPU005": "error"}, changes={"gpu0.xids": "31,79"}),
     Case("healthy", speak={"GPU005": "note"}, changes={"gpu0.xids": "31"}),
+    Case("remap_pending", speak={"GPU005": "error"}),
+    Case("a100_nvlink_bridge"),
+    Case("a100_nvlink_bridge", speak={"GPU007": "error"}, changes={"gpu1.nvlinks_up": "0xff"}),
     Case("pcie_x4", speak={"GPU006": "warning"}),
     Case("rtx4090_four", tuple(range(4)), {"GPU006": "warning"}, {"load:all.pcie_generation": 3}),
     Case("nvlink_half_down", speak={"GPU007": "error"}),
@@ -119,6 +122,20 @@ def test_gpu001_carries_that_both_ranks_are_on_one_device(fake_nvml: FakeNvml) -
     (idle,) = [r for r in diagnosis.results if r.id == "GPU001"]
     assert any(text.startswith("RNK002 shared-device: ranks 0 and 1 on ") for text in idle.findings[0].evidence)
     assert result(diagnosis, "RNK002") == ("skipped", "a consequence of GPU001")
+
+
+def test_gpus_that_spin_while_nobody_moves(fake_nvml: FakeNvml) -> None:
+    for profile, expected in (("spin_in_nccl", {"GPU003": "error"}), ("healthy", {})):
+        evidence = watched(fake_nvml, Case(profile))
+        watch = Watch(state="S", silent_for_s=30, phase="sweep", waiting=True, judged="stalled")
+        ranks = tuple(replace(rank, watch=watch) for rank in evidence.world)
+        assert speaking(judged(replace(evidence, ranks=ranks))) == expected
+
+
+def test_one_gpu_spins_for_a_peer_that_is_slow(fake_nvml: FakeNvml) -> None:
+    changes = {"load:gpu1.busy": 80, "load:gpu1.power_mw": 380000, "load:gpu1.memory_busy": 30}
+    evidence = watched(fake_nvml, Case("one_straggles_other_spins", changes=changes))
+    assert speaking(judged(evidence)) == {"GPU003": "warning"}
 
 
 def test_two_ranks_on_one_mig_instance(fake_nvml: FakeNvml) -> None:
