@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from accel_doctor.check import NotApplicable
+from accel_doctor.check import NotApplicable, Threshold
 from accel_doctor.evidence import Device, DeviceProcess, Devices, Evidence, Rank, Sample
 
 NO_DEVICE = "no GPU on this machine"
 LOAD_PHASES = frozenset({"training", "busy"})
 """Phases in which every device has work."""
+RUN_LOAD_S = 20.0
+"""Load to be seen in the user's own run, where evaluation and saving come in between."""
 UNBOUND_DRIVERS = ("nouveau", "vfio-pci")
 """Kernel drivers that hold a device for something else than CUDA."""
 
@@ -46,6 +48,13 @@ def peers(evidence: Evidence) -> list[Device]:
 def under_load(device: Device) -> tuple[Sample, ...]:
     """Return the looks at a device while every rank was at work."""
     return tuple(s for s in device.samples if s.phase in LOAD_PHASES)
+
+
+def needed_s(evidence: Evidence, load_s: Threshold) -> float:
+    """Return how much load must have been seen: in the user's own run more than in ours, unless a number is set."""
+    if evidence.exam == "run" and load_s.key not in evidence.asked.thresholds:
+        return RUN_LOAD_S
+    return load_s.of(evidence)
 
 
 def span_s(samples: Sequence[Sample]) -> float:
@@ -119,15 +128,34 @@ class Placement(NamedTuple):
 
 
 def placement(evidence: Evidence) -> Placement:
-    """Return where the ranks say they are."""
+    """Return where the ranks say they are, by the device's own name or by its number in CUDA's order."""
     places: dict[str, list[Rank]] = {}
+    numbered = _numbered(evidence)
     for rank in evidence.world:
-        if rank.group is not None and rank.group.device_uuid:
-            places.setdefault(bare(rank.group.device_uuid), []).append(rank)
+        if rank.group is None:
+            continue
+        by_number = numbered.get((rank.host, rank.group.device), "") if _is_numbered(rank, evidence) else ""
+        if uuid := rank.group.device_uuid or by_number:
+            places.setdefault(bare(uuid), []).append(rank)
     return Placement(
         {uuid: tuple(ranks) for uuid, ranks in places.items()},
         bool(evidence.world) and sum(map(len, places.values())) == len(evidence.world),
     )
+
+
+def _numbered(evidence: Evidence) -> dict[tuple[str, str], str]:
+    """Return the devices by host and ``cuda:<n>``, in a run of the user's own and where the order is known."""
+    devices = evidence.devices
+    if devices is None or not devices.visible_known or evidence.exam != "run":
+        return {}
+    return {(d.host, f"cuda:{d.cuda_index}"): d.uuid for d in devices.devices if d.cuda_index is not None and not d.mig}
+
+
+def _is_numbered(rank: Rank, evidence: Evidence) -> bool:
+    """Return whether accelerate gave a rank its device, by the numbers that the launch sees."""
+    variable = evidence.devices.visible_variable if evidence.devices else None
+    given = rank.group is not None and bool(rank.group.distributed_type)
+    return given and rank.environment.get("CUDA_VISIBLE_DEVICES") == variable
 
 
 def strangers(device: Device) -> list[DeviceProcess]:

@@ -2,7 +2,18 @@
 
 from collections.abc import Iterator
 
-from accel_checks._devices import Placement, busy_pct, label, peer_medians, peers, placement, span_s, under_load
+from accel_checks._attach import by_job
+from accel_checks._devices import (
+    Placement,
+    busy_pct,
+    label,
+    needed_s,
+    peer_medians,
+    peers,
+    placement,
+    span_s,
+    under_load,
+)
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
 from accel_doctor.evidence import Device, Evidence
 
@@ -18,8 +29,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     longest = max((span_s(under_load(d)) for d, _ in timed), default=0.0)
     if len(timed) < 2:
         raise NotApplicable("fewer than two GPUs with a rank tell how busy they are")
-    if longest < LOAD_S.of(evidence):
-        raise NotApplicable(f"{longest:.1f} s of load were seen, and {LOAD_S.of(evidence):g} s are needed")
+    if longest < needed_s(evidence, LOAD_S):
+        raise NotApplicable(f"{longest:.1f} s of load were seen, and {needed_s(evidence, LOAD_S):g} s are needed")
     compared = zip(timed, peer_medians([busy for _, busy in timed]), strict=True)
     behind = [(d, busy, peer) for (d, busy), peer in compared if peer - busy >= GAP.of(evidence)]
     if behind:
@@ -48,7 +59,7 @@ CHECK = Check(
     title="One rank's GPU is much less busy than its peers'",
     why="A GPU that waits for its own data or host is what all the others wait for at the end of the step.",
     fix="look at that rank's loader, its cores and its NUMA node; a peer at 100 % may only be waiting in a collective",
-    judges=(Judge(needs=("devices", "ranks"), judge=judge),),
+    judges=(Judge(needs=("devices", "ranks"), judge=judge), Judge(needs=("jobs", "devices"), judge=by_job(judge))),
     severity=Severity.WARNING,
     consequence_of=("GPU001", "SPD001"),
     thresholds=(GAP, LOAD_S),

@@ -1,10 +1,13 @@
 from statistics import median
 
 import pytest
+from msgspec.structs import replace
 
-from accel_checks._devices import bare, gpus, peer_medians, placement, span_s
+from accel_checks._devices import bare, gpus, needed_s, peer_medians, placement, span_s
+from accel_doctor.check import Threshold
+from accel_doctor.evidence import Asked
 from accel_doctor.testing import healthy_run
-from accel_doctor.testing_gpu import gpu_rank, gpu_run, gpu_uuid, healthy_gpu, load
+from accel_doctor.testing_gpu import gpu_rank, gpu_run, gpu_uuid, healthy_gpu, healthy_gpus, load
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,21 @@ def test_a_device_is_occupied_by_what_ranks_or_driver_say(
     device = healthy_gpu(1, processes_during=processes)
     ranks = tuple(gpu_rank(i, device_uuid=gpu_uuid(i) if uuids else None) for i in range(2))
     assert placement(gpu_run(ranks=ranks)).occupied(device) is occupied
+
+
+def test_in_a_run_ranks_are_placed_by_the_numbers_that_accelerate_gave_them() -> None:
+    ranks = tuple(gpu_rank(i, device_uuid=None) for i in range(2))
+    numbered = placement(gpu_run(ranks=ranks, exam="run"))
+    assert [[r.rank for r in numbered.on(healthy_gpu(i))] for i in range(2)] == [[0], [1]]
+    by_hand = tuple(gpu_rank(i, device_uuid=None, distributed_type="") for i in range(2))
+    hidden = tuple(replace(r, environment={"CUDA_VISIBLE_DEVICES": "1"}) for r in ranks)
+    unordered = healthy_gpus(visible_known=False)
+    for evidence in (gpu_run(ranks=by_hand), gpu_run(ranks=hidden), gpu_run(ranks=ranks, devices=unordered)):
+        assert placement(replace(evidence, exam="run")).by_device == {}
+
+
+def test_the_users_own_run_is_watched_for_longer_before_a_gpu_is_called_idle() -> None:
+    load_s = Threshold("GPU001.load_s", 5, "")
+    assert needed_s(gpu_run(), load_s) == 5
+    assert needed_s(gpu_run(exam="run"), load_s) == 20
+    assert needed_s(gpu_run(exam="run", asked=Asked(thresholds={"GPU001.load_s": 1})), load_s) == 1

@@ -14,18 +14,24 @@ from accel_doctor.background import Background
 from accel_doctor.errors import DoctorError
 from accel_doctor.evidence import Asked, Ending, Evidence, Interpreter, Launch, Rank, RankEnd, StallSeen
 from accel_doctor.evidence.trace_file import read_traced_ranks
+from accel_doctor.exams.meet import Together, examine_together
 from accel_doctor.exams.site_code import read_code
 from accel_doctor.launch.job import Job, Signals, split_assignments, traced
+from accel_doctor.launch.meeting import Meeting
+from accel_doctor.launch.place import Place
 from accel_doctor.launch.resolve import resolve
 from accel_doctor.launch.run_watch import Ended, Limits, RunWatch, make_shm
-from accel_doctor.machine.devices import read_devices
+from accel_doctor.machine.device_watch import DeviceWatch
 from accel_doctor.machine.host import read_host
 from accel_doctor.machine.interfaces import with_interfaces
 from accel_doctor.machine.interpreter import read_interpreter
+from accel_doctor.machine.visible import with_visible
 
 STOP_GRACE_S = 5.0
 STALLED_GRACE_S = 1.0
 HOST_WAIT_S = 3.0
+PEERS_S = 60.0
+"""How long the other machines' runs may last after this one's."""
 
 
 class Request(NamedTuple):
@@ -37,6 +43,8 @@ class Request(NamedTuple):
     run_dir: Path
     cwd: Path
     limits: Limits
+    place: Place | None = None
+    """Which machine of a job over several this is; ``None`` for a job of one."""
 
 
 class _Run(NamedTuple):
@@ -51,20 +59,40 @@ def examine(request: Request) -> Evidence:
     Raises:
         UsageError: the command cannot be started.
     """
+    if request.place is None:
+        return _examine(request, None)
+    together = Together(
+        place=request.place,
+        run_dir=request.run_dir,
+        environment={**os.environ, **split_assignments(request.words)[0]},
+        backend="nccl" if list(Path("/dev").glob("nvidia[0-9]*")) else "gloo",
+        until=lambda: time.monotonic() + PEERS_S,
+        ends_all=False,
+    )
+    return examine_together(lambda meeting: _examine(request, meeting), together)
+
+
+def _examine(request: Request, meeting: Meeting | None) -> Evidence:
+    """Return this machine's evidence; ``meeting`` speaks for the job's other machines."""
     started_s = time.time()
     environment = dict(os.environ)
     host = Background(lambda: with_interfaces(read_host(environment)))
+    assigned, _ = split_assignments(request.words)
+    watch = DeviceWatch({**environment, **assigned})
     shm = make_shm()
     try:
-        run = _run(request, environment, shm)
+        run = _run(request, environment, shm, watch, meeting)
     finally:
         if shm:
             shutil.rmtree(shm, ignore_errors=True)
-    devices, no_devices = read_devices(environment)
+    devices, no_devices = watch.stop(run.ranks)
     interpreter = read_interpreter(environment)
     here = host.result(HOST_WAIT_S)
     visible = sum(d.visible for d in devices.devices) if devices else 0
     launch = _launch(request, environment, visible, interpreter)
+    if devices and launch.value("gpu_ids") not in (None, "all"):
+        chosen = {"CUDA_VISIBLE_DEVICES": str(launch.value("gpu_ids"))}
+        devices = with_visible(devices, {**environment, **assigned, **chosen})
     return Evidence(
         doctor_version=__version__,
         exam="run",
@@ -84,7 +112,9 @@ def examine(request: Request) -> Evidence:
     )
 
 
-def _run(request: Request, environment: dict[str, str], shm: str) -> _Run:
+def _run(
+    request: Request, environment: dict[str, str], shm: str, devices: DeviceWatch, meeting: Meeting | None
+) -> _Run:
     with Signals() as signals:
         assigned, command = split_assignments(request.words)
         job = Job(
@@ -93,7 +123,9 @@ def _run(request: Request, environment: dict[str, str], shm: str) -> _Run:
             cwd=request.cwd,
         )
         signals.job = job
-        ended = RunWatch(job, request.run_dir, shm, request.limits, signals).watch()
+        watch = RunWatch(job, request.run_dir, shm, request.limits, signals)
+        watch.meeting = meeting
+        ended = watch.watch(devices.mark)
         grace = STALLED_GRACE_S if ended.stopped_by in ("stalled", "rehearsed") else STOP_GRACE_S
         left = job.stop(grace, signals.hurry) if ended.exit_code is None else _sweep(job)
     ranks = tuple(_ended(rank, ended) for rank in read_traced_ranks(request.run_dir))

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import psutil
 
+from accel_doctor.background import Background
 from accel_doctor.evidence import Site, Watch
 from accel_doctor.evidence.rank_file import rank_paths
 from accel_doctor.evidence.run import Position
 from accel_doctor.evidence.trace_file import read_trace
 from accel_doctor.launch.job import Job, Signals
+from accel_doctor.launch.meeting import Meeting
 from accel_doctor.launch.process import process_state
 from accel_doctor.tracer.core import PHASES, RECORD
 from accel_doctor.tracer.sites import relative
@@ -26,6 +28,10 @@ LOOK_S = 0.1
 SAMPLE_S = 1.0
 BEFORE_FIRST_STEP_S = 600.0
 WAITING = frozenset({"collective", "backward", "forward", "step"})
+WORKING = WAITING | {"data", "loop"}
+WARM_STEPS = 3
+STEP_GAP_S = 5.0
+"""A run whose last step is longer ago evaluates, saves, compiles or stands still."""
 QUIET_CPU_S = 0.1
 REHEARSAL_GRACE_S = 10.0
 STACKS_S = 3.0
@@ -154,14 +160,22 @@ class RunWatch:
         self._rehearsed_at: float | None = None
         self._listed_at = 0.0
         self.stalled = False
+        self.meeting: Meeting | None = None
+        """Speaks for the job's other machines; ``None`` where there are none."""
         self._asked_at = 0.0
+        self._hopeless = False
 
-    def watch(self) -> Ended:
-        """Return when the job has ended or should be stopped; never stops it itself."""
+    def watch(self, mark: Callable[[str], None] = lambda _: None) -> Ended:
+        """Return when the job has ended or should be stopped; never stops it itself.
+
+        Args:
+            mark: is told at each look what the ranks do together: ``training``, or nothing that can be compared.
+        """
         while True:
             code = self._job.poll()
             at = time.monotonic()
             self._look(at)
+            mark(self._phase(at))
             reason = "" if code is not None else self._reason(at)
             if code is not None or reason:
                 seen = {r.pid: r.record(at, stalled=self.stalled) for r in self._ranks.values()}
@@ -181,6 +195,15 @@ class RunWatch:
         if steps and (not self._step_times or self._step_times[-1][1] != steps):
             self._step_times = [*self._step_times[-31:], (at, steps)]
 
+    def _phase(self, at: float) -> str:
+        """Return ``training`` while every rank makes steps, the warm-up left out; else empty, or ``before``."""
+        ranks = list(self._ranks.values())
+        if not any(r.steps for r in ranks):
+            return "before" if not ranks else ""
+        gap_s = max(STEP_GAP_S, 3 * self._median_step_s())
+        stepping = all(r.steps >= WARM_STEPS and r.phase in WORKING for r in ranks)
+        return "training" if stepping and at - self._step_times[-1][0] <= gap_s else ""
+
     def _reason(self, at: float) -> str:
         limits = self._limits
         if limits.deadline_s is not None and at - self._started > limits.deadline_s:
@@ -190,17 +213,32 @@ class RunWatch:
             return "rehearsed"
         if self._signals.hurry():
             return "interrupt"
+        if together := self._together():
+            return together
         if not self._stands_still(at):
             self.stalled = False
             return ""
         if not self.stalled:
             self.stalled = True
+            if self.meeting is not None:
+                Background(self.meeting.look_again)
             self._take_stacks()
             self._limits.say(
                 f"accel-doctor: nobody has moved for {self._patience(list(self._ranks.values())):.0f} s; stacks are in "
                 f"{self._run_dir}; {'the job is stopped' if self._limits.stop_at_stall else 'nothing was stopped'}"
             )
         return "stalled" if limits.stop_at_stall else ""
+
+    def _together(self) -> str:
+        """Tell the other machines how it goes; return that the job can never come together, if it is to be stopped."""
+        if self.meeting is None:
+            return ""
+        self.meeting.tell(len(self._ranks), self._limits.stall_s if self.stalled else 0.0)
+        hopeless = self.meeting.reason == "machines"
+        if hopeless and not self._hopeless:
+            self._hopeless = True
+            self._limits.say("accel-doctor: two machines of this job have one rank: it cannot come together (LCH011)")
+        return "machines" if hopeless and self._limits.stop_at_stall else ""
 
     def _rehearsal_over(self, at: float) -> bool:
         """Return whether the rehearsal's steps were made and the launcher lives on although it was given time."""
