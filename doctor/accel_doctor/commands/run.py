@@ -1,5 +1,6 @@
 """``accel-doctor run``: examine the user's own script, unchanged."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from accel_doctor.evidence import Asked
 from accel_doctor.evidence.file import write_evidence
 from accel_doctor.exams.run import Request, examine
 from accel_doctor.exams.scaling import examine_scaling
+from accel_doctor.launch.place import find_place
 from accel_doctor.launch.run_watch import Limits
 from accel_doctor.run_directory import make_run_directory
 from accel_doctor.streams import say
@@ -46,10 +48,13 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, *
     counts = _counts(given["scaling"])
     plan = plan_report(ctx)
     cwd = Path.cwd()
+    place = find_place(words, os.environ, cwd)
+    if place and counts:
+        raise UsageError("--scaling rehearses on one machine: leave it out where several run together")
     request = Request(
         words=words,
         asked=Asked(expect_batch_size=given["expect_batch_size"], sources=sources(ctx)),
-        run_dir=make_run_directory(run_dir, cwd),
+        run_dir=make_run_directory(run_dir, cwd, shared=place is not None),
         cwd=cwd,
         limits=Limits(
             deadline_s=given["deadline"],
@@ -58,10 +63,12 @@ def command(ctx: ExamContext, /, words: tuple[str, ...], run_dir: Path | None, *
             steps=given["steps"] or (REHEARSED_STEPS if counts else None),
             say=say,
         ),
+        place=place,
     )
     evidence = examine_scaling(request, counts) if counts else examine(request)
     try:
-        write_evidence(request.run_dir, evidence)
+        if not evidence.part_of:
+            write_evidence(cwd / (evidence.run_dir or request.run_dir), evidence)
     except DoctorError as error:
         say(f"accel-doctor: {error}; the report stands, and cannot be made again")
     return plan.finish(evidence)

@@ -14,6 +14,8 @@ class Interface(Record, frozen=True, kw_only=True):
     """IPv4 and IPv6, without prefix length; those of the link alone (fe80::) left out."""
     up: bool = True
     loopback: bool = False
+    physical: bool = False
+    """A card, not a bridge, a tunnel or a container's end of one."""
     speed_mbit_s: int | None = None
     """What the driver states; ``None`` where it states nothing."""
 

@@ -14,7 +14,7 @@ import msgspec
 from accel_doctor import __version__
 from accel_doctor.background import Background
 from accel_doctor.errors import RunDirectoryError
-from accel_doctor.evidence import Asked, Ending, Evidence, ProbeOptions, Rank, WrapPlan
+from accel_doctor.evidence import Asked, Ending, Evidence, Host, ProbeOptions, Rank, WrapPlan
 from accel_doctor.evidence.probe_options import PROBE_FILE
 from accel_doctor.evidence.rank_file import read_ranks
 from accel_doctor.exams.meet import Together, examine_together
@@ -29,7 +29,7 @@ from accel_doctor.launch.wrap_classes import read_wrap_classes
 from accel_doctor.launch.wrap_plan import read_wrap_plan
 from accel_doctor.machine.devices import DeviceSampler, read_devices
 from accel_doctor.machine.host import read_host
-from accel_doctor.machine.interfaces import with_interfaces
+from accel_doctor.machine.interfaces import bound_interfaces, with_interfaces
 from accel_doctor.machine.interpreter import read_interpreter
 from accel_doctor.machine.storage import check_storage, clean_storage, is_usable
 from accel_doctor.machine.visible import with_visible
@@ -241,7 +241,7 @@ class _Preflight:
             run_dir=os.path.relpath(self.request.run_dir, self.request.cwd),
             asked=self.request.asked,
             launch=self.resolved.launch,
-            hosts=None if host is None else (msgspec.structs.replace(host, interpreter=self.interpreter),),
+            hosts=None if host is None else (self._host(host),),
             devices=self.devices,
             ranks=run.ranks,
             storage=self.storage,
@@ -252,6 +252,11 @@ class _Preflight:
             cut=self._cut(stopped_by),
             timings={"exam_s": round(time.time() - self.started_s, 3)},
         )
+
+    def _host(self, host: Host) -> Host:
+        """Return this machine with its Python, and with what the backends take under the launch's own variables."""
+        bound = bound_interfaces(host.interfaces or (), self._environment_of_ranks())
+        return msgspec.structs.replace(host, interpreter=self.interpreter, bound=bound)
 
     def _cut(self, stopped_by: str) -> str:
         if self.request.interrupts.asked():

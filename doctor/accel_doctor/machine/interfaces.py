@@ -3,6 +3,7 @@
 import ipaddress
 import socket
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -32,6 +33,7 @@ def read_interfaces() -> tuple[Interface, ...]:
             addresses=tuple(a for a in (_plain(one.family, one.address) for one in found) if a),
             up=name in states and states[name].isup,
             loopback=name in states and "loopback" in states[name].flags,
+            physical=Path("/sys/class/net", name, "device").exists(),
             speed_mbit_s=states[name].speed or None if name in states else None,
         )
         for name, found in sorted(psutil.net_if_addrs().items())
