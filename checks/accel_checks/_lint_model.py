@@ -114,6 +114,11 @@ GRD013 = flow_judge(
         wanted="accelerator.clip_grad_norm_(model.parameters(), max_norm)",
     ),
     Says(
+        "clip.of_shards",
+        "{name} takes the norm of each rank's own shard of {model}, not of the whole gradient: ranks clip differently",
+        wanted="the sharded model's own clip_grad_norm_(max_norm)",
+    ),
+    Says(
         "clip.every_micro_batch",
         "{name} inside accumulate() clips after every micro-batch, and not the accumulated gradient",
         Severity.WARNING,

@@ -98,7 +98,7 @@ def _config(name: str, path: Path, data: bytes, *, given: bool) -> Around | None
     del path
     launch = _resolved(("--config_file", name), name, given=given)
     if launch is not None:  # the command that names this file may say what it leaves out
-        told = tuple(r for r in launch.refusals if not (r.about == "machines" or r.settings == ("num_processes",)))
+        told = tuple(r for r in launch.refusals if r.settings != ("num_processes",))
         launch = msgspec.structs.replace(launch, refusals=told)
     return Around(_file(name, data), (launch,) if launch else ())
 
@@ -116,8 +116,8 @@ def _resolved(words: tuple[str, ...], read_from: str, *, given: bool) -> Launch 
         launch = msgspec.structs.replace(
             launch, config_files=tuple(f for f in launch.config_files if f not in absent), refusals=()
         )
-    # The ports of this machine and the programs on it are not the launch's.
-    elsewhere = tuple(r for r in launch.refusals if r.about != "program")
+    # The ports of this machine and the programs on it are not the launch's; a scheduler may say which machine is which.
+    elsewhere = tuple(r for r in launch.refusals if r.about not in ("program", "machines"))
     return msgspec.structs.replace(launch, rendezvous=None, read_from=read_from, refusals=elsewhere)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from accel_doctor.evidence.source import CallSite, Flow, SourceFile, Suppression
 from accel_doctor.source import topics_data, topics_model, topics_run, topics_steps
 from accel_doctor.source.flows import Notes, unique
+from accel_doctor.source.frameworks import FABRIC, TRAINER
 from accel_doctor.source.reader import Module, Parse, Reader
 from accel_doctor.source.sites import call_sites
 
@@ -45,6 +46,8 @@ def read_module(module: Module, parse: Parse) -> Facts:
         unfollowed=tuple(reader.unfollowed),
         cut=reader.cut,
     )
+    if not notes.distributed and reader.flags & {"trainer", "fabric"}:  # the framework does the rest
+        return Facts(file, tuple(s for s in call_sites(reader) if s.operation.startswith((TRAINER, FABRIC))))
     if not notes.distributed and not notes.of("data_parallel", "spawn"):
         return Facts(file)
     sites = tuple(call_sites(reader)) if notes.distributed else ()

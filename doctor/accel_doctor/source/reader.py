@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from accel_doctor.contracts import Operation, canonical
+from accel_doctor.source.frameworks import Frameworks
 from accel_doctor.source.ranks import EVERY
-from accel_doctor.source.roles import Roles
 from accel_doctor.source.state import Cut, Loop
-from accel_doctor.source.syntax import Class, Function, Scope
+from accel_doctor.source.syntax import Class, Function, Scope, called_by_name, called_on_self
 from accel_doctor.source.values import Value, constant
 
 FOREIGN = frozenset(
@@ -81,7 +81,7 @@ class Module(NamedTuple):
     text: str
 
 
-class Reader(Roles):
+class Reader(Frameworks):
     """The reading of one script and the local modules it imports."""
 
     def __init__(self, parse: "Parse", module: Module) -> None:
@@ -203,7 +203,8 @@ class Reader(Roles):
             if made.made or not entered:
                 self._methods(made)
         if not entered:
-            for function in list(self.functions):
+            called = called_by_name(self.main.tree)
+            for function in sorted(self.functions, key=lambda f: f.name in called):
                 if not function.calls and function.owner is None and function.scope.path == self.main.path:
                     self._root(function, None, EVERY, checked=True)
 
@@ -211,7 +212,8 @@ class Reader(Roles):
         if made.scope.path != self.main.path:
             return
         instance = self.instances.get(id(made))
-        for name, function in made.functions.items():
+        inner = called_on_self(made)
+        for name, function in sorted(made.functions.items(), key=lambda f: f[0] in inner):
             if function.calls or name in ("__repr__", "__str__"):
                 continue
             if instance is None:

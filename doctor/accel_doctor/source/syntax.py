@@ -141,6 +141,22 @@ def assigned(node: ast.AST) -> frozenset[str]:
     return frozenset(names)
 
 
+def called_on_self(made: Class) -> frozenset[str]:
+    """Return the methods of a class that its own methods call: these are read from there, under their guards."""
+    found = set()
+    for node in ast.walk(made.node):
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
+            found.add(func.attr)
+    return frozenset(found)
+
+
+def called_by_name(tree: ast.AST) -> frozenset[str]:
+    """Return the names that are called anywhere in a tree."""
+    calls = (n.func for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return frozenset(f.id for f in calls if isinstance(f, ast.Name))
+
+
 def dotted(node: ast.AST) -> str:
     """Return ``a.b.c`` of an attribute chain, or an empty string."""
     parts: list[str] = []

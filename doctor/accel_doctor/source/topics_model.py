@@ -71,7 +71,11 @@ def _bypassed(notes: Notes, event: Event, flow: frozenset[Forward]) -> Iterator[
     around = [
         f
         for f in flow
-        if f.via == "unwrapped" and f.graded and (f.thing.prepared is not None or f.thing.wrapped_by in ("ddp", "fsdp"))
+        if f.graded
+        and (
+            (f.via == "unwrapped" and (f.thing.prepared is not None or f.thing.wrapped_by in ("ddp", "fsdp")))
+            or (f.via == "raw" and _kept(notes, f, event))
+        )
     ]
     if not around or any(f.via == "wrapper" for f in flow) or any("*" in f.thing.frozen for f in around):
         return
@@ -84,6 +88,14 @@ def _bypassed(notes: Notes, event: Event, flow: frozenset[Forward]) -> Iterator[
         common: Scope | None = next((s for s in reversed(event.scopes) if s in forwards[-1].scopes), None)
         line = line_in(forwards[-1].scopes, common, first.line) if common is not None else first.line
     yield Flow(what="forward.unwrapped", path=event.path, line=line, name=first.thing.name)
+
+
+def _kept(notes: Notes, forward: Forward, backward: Event) -> bool:
+    """Return whether a forward goes through the object that was prepared before, and not through its wrapper."""
+    made = [e for e in notes.of("prepare") if forward.thing in e.extra["things"] and not e.extra.get("dropped")]
+    runs = [e for e in notes.of("forward") if getattr(e.node, "lineno", 0) == forward.line and e.path == backward.path]
+    later = bool(made) and bool(runs) and all(e.order > made[-1].order and e.extra["via"] == "raw" for e in runs)
+    return later and forward.thing.node is not None and _together(made[-1].scopes, backward.scopes)
 
 
 def models(notes: Notes) -> Iterator[Flow]:
@@ -234,6 +246,7 @@ def hooks(notes: Notes) -> Iterator[Flow]:
 
 def clipping(notes: Notes) -> Iterator[Flow]:
     """Clipping that does not take effect, or acts on parts of a gradient."""
+    yield from _of_shards(notes)
     if not notes.accelerated:
         return
     fp16 = any(
@@ -247,6 +260,14 @@ def clipping(notes: Notes) -> Iterator[Flow]:
     for event in notes.of("clip_grad_norm_", "torch_clip"):
         if "accumulate" in event.contexts and not any(g.synced or g.modulo for g in event.guards):
             yield at("clip.every_micro_batch", event.node, event.path, short(event.node, 60), certain=False)
+
+
+def _of_shards(notes: Notes) -> Iterator[Flow]:
+    """Torch's own clipping of a model that FSDP1 has sharded: each rank sees the norm of its shard."""
+    for event in notes.of("torch_clip"):
+        thing = event.value.thing if event.value is not None and event.value.kind == "params" else None
+        if thing is not None and thing.wrapped_by == "fsdp" and not notes.says("NO_SHARD"):
+            yield at("clip.of_shards", event.node, event.path, short(event.node, 60), model=thing.name)
 
 
 def precision(notes: Notes) -> Iterator[Flow]:

@@ -20,7 +20,7 @@ def devices(notes: Notes) -> Iterator[Flow]:
     """Devices that are the same on every rank, or picked by the global rank."""
     if not notes.distributed or notes.says(r"distributed\.rpc|init_rpc\("):
         return
-    set_late = "quiet_print" in notes.reader.flags or notes.says(
+    set_late = notes.reader.flags & {"quiet_print", "fabric"} or notes.says(
         r"set_device\(|torch\.cuda\.device\(|CUDA_VISIBLE_DEVICES|current_accelerator"
     )
     made = min((e.order for e in notes.of("accelerator", "state")), default=0)
@@ -28,7 +28,7 @@ def devices(notes: Notes) -> Iterator[Flow]:
     for event in notes.of("device", "cuda_call", "cuda"):
         if event.ranks != EVERY or (parents and not event.child) or (event.value is None and event.what != "cuda_call"):
             continue
-        yield from _device(notes, event, made, set_late=set_late)
+        yield from _device(notes, event, made, set_late=bool(set_late))
 
 
 def _device(notes: Notes, event: Event, made: int, *, set_late: bool) -> Iterator[Flow]:

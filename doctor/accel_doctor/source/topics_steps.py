@@ -121,7 +121,7 @@ def accumulation(notes: Notes) -> Iterator[Flow]:
     yield from _unprepared_steps(notes)
     yield from _one_of_several(notes)
     if (
-        not notes.says(r"no_sync|require_backward_grad_sync|requires_gradient_sync|\.accumulate\(|LocalSGD")
+        not notes.says(r"no_(backward_)?sync|require_backward_grad_sync|requires_gradient_sync|\.accumulate\(|LocalSGD")
         and not notes.sharding
     ):
         yield from _every_micro_batch(notes)

@@ -220,6 +220,82 @@ STAND_IN_GROUP = """
     dist.init_process_group("fake", rank=0, world_size=2)
     print("one process only")
 """
+TRAINER = """
+    import torch
+    from transformers import Trainer, TrainingArguments
+    class Mine(Trainer):
+        def compute_loss(self, model, inputs): return model(**inputs).loss
+    trainer = Mine(model=None, args=TrainingArguments("out"))
+    print("starting")
+    trainer.train()
+    trainer.save_model("out")
+    if trainer.is_world_process_zero():
+        trainer.save_state()
+        trainer.evaluate()  #! CKP001
+    other = Trainer(model=None)
+    if other.is_world_process_zero():
+        other.save_model("best")  #! CKP001
+"""
+FABRIC = """
+    import torch
+    from lightning.fabric import Fabric
+    fabric = Fabric(devices=4, strategy="ddp")
+    fabric.launch()
+    model = torch.nn.Linear(4, 4).cuda()
+    model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), 0.1))
+    loader = fabric.setup_dataloaders(torch.utils.data.DataLoader([1]))
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        fabric.backward(loss)
+        optimizer.step()
+    total = fabric.all_reduce(loss.detach())
+    if fabric.global_rank == 0:
+        print(total, fabric.device)
+        fabric.save("last.pt", {"model": model})  #! CKP001
+        fabric.barrier()  #! HNG002
+"""
+SHARDS_CLIPPED = """
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+    dist.init_process_group("nccl")
+    model = FSDP(torch.nn.Linear(1, 1))
+    optimizer = torch.optim.AdamW(model.parameters())
+    for x in range(3):
+        model(x).sum().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  #! GRD013
+        optimizer.step()
+        optimizer.zero_grad()
+    model.clip_grad_norm_(1.0)
+"""
+OLD_REFERENCE = """
+    import torch
+    from accelerate import Accelerator
+    accelerator = Accelerator()
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    loader = torch.utils.data.DataLoader([1], shuffle=True)
+    wrapped, optimizer, batches = accelerator.prepare(model, optimizer, loader)
+    for batch in batches:
+        loss = model(batch).sum()  #! GRD003
+        accelerator.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+GUARDED_BY_A_LATER_METHOD = """
+    import torch
+    import torch.distributed as dist
+    class Runner:
+        def __init__(self, local_rank):
+            self.local_rank = local_rank
+            dist.init_process_group("nccl")
+        def _save(self, epoch):
+            torch.save({}, f"{epoch}.pt")
+            print("saved", epoch)
+        def run(self):
+            if dist.get_rank() == 0:
+                self._save(3)
+"""
 
 STYLES = {name.lower(): dedent(text) for name, text in globals().items() if name.isupper() and isinstance(text, str)}
 
