@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
 from accel_doctor.evidence import Evidence, Host, Rank
 from accel_doctor.host_load import granted_cpus, ranks_on
@@ -88,6 +89,6 @@ CHECK = Check(
     "holds up every collective. A container's quota stops all of its threads at once.",
     fix="start fewer ranks, set OMP_NUM_THREADS lower, use fewer loader workers, or ask for more CPUs",
     severity=Severity.WARNING,
-    judges=(Judge(needs=("hosts", "ranks"), judge=judge),),
+    judges=(Judge(needs=("hosts", "ranks"), judge=judge), Judge(needs=("jobs", "hosts"), judge=by_job(judge))),
     thresholds=(MOST_A_CPU, IDLE_CPUS_A_RANK),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, names, ranks_of
 from accel_doctor.evidence import Device, Evidence, Host, Rank
 
@@ -82,5 +83,5 @@ CHECK = Check(
     fix="bind each rank beside its device: accelerate launch --enable_cpu_affinity (or srun --cpu-bind=none and "
     "numactl for each rank), or lift the binding",
     severity=Severity.WARNING,
-    judges=(Judge(needs=("hosts", "ranks"), judge=judge),),
+    judges=(Judge(needs=("hosts", "ranks"), judge=judge), Judge(needs=("jobs", "hosts"), judge=by_job(judge))),
 )

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import using
 from accel_checks._devices import UNBOUND_DRIVERS, seen
 from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
@@ -99,6 +101,10 @@ CHECK = Check(
     title="The machine has GPUs, and this torch cannot use them",
     why="Training then runs on the CPU, a hundred times slower, and nothing but a line at start says so.",
     fix="install a torch build that fits the driver",
-    judges=(Judge(needs=("devices", "hosts"), judge=judge), from_log("ENV013")),
+    judges=(
+        Judge(needs=("devices", "hosts"), judge=judge),
+        from_log("ENV013"),
+        Judge(needs=("jobs", "devices", "hosts"), judge=by_job(using(judge))),
+    ),
     consequence_of=("GPU005", "GPU010"),
 )

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from accel_checks._attach import by_job
 from accel_checks._devices import (
     Placement,
     busy_pct,
     gpus,
     label,
+    needed_s,
     peers,
     person,
     placement,
@@ -16,6 +18,7 @@ from accel_checks._devices import (
     typical,
     under_load,
 )
+from accel_checks._gpu001_attach import judge_attached
 from accel_checks._launches import script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, names, ranks_of
 from accel_doctor.evidence import Device, Evidence, Launch
@@ -64,7 +67,7 @@ def _without_work(evidence: Evidence, device: Device, places: Placement) -> bool
         return False if occupied else None
     if busy >= IDLE_PCT.of(evidence):
         return False
-    return True if span_s(looks) >= LOAD_S.of(evidence) else None
+    return True if span_s(looks) >= needed_s(evidence, LOAD_S) else None
 
 
 def _why_unknown(evidence: Evidence, devices: list[Device]) -> str:
@@ -72,9 +75,9 @@ def _why_unknown(evidence: Evidence, devices: list[Device]) -> str:
     if ranks and all(device.startswith("cpu") for device in ranks):
         return "the ranks computed on the CPU"
     longest = _longest_load(devices)
-    if longest >= LOAD_S.of(evidence):
+    if longest >= needed_s(evidence, LOAD_S):
         return f"{gpus(devices)}: no process of the exam was seen, or the driver does not tell how busy they are"
-    return f"{longest:.1f} s of load were seen, and {LOAD_S.of(evidence):g} s are needed to call a GPU idle"
+    return f"{longest:.1f} s of load were seen, and {needed_s(evidence, LOAD_S):g} s are needed to call a GPU idle"
 
 
 def _kinds(
@@ -179,6 +182,11 @@ def _causes(evidence: Evidence, places: Placement, devices: int) -> Iterator[str
         yield f"{names(on_cpu)} compute{'s' if len(on_cpu) == 1 else ''} on the CPU"
 
 
+def judge_job(evidence: Evidence) -> Iterator[Finding]:
+    """Judge one job that runs already."""
+    yield from judge_attached(judge, evidence)
+
+
 CHECK = Check(
     id="GPU001",
     name="idle-gpu",
@@ -186,7 +194,11 @@ CHECK = Check(
     title="A visible GPU does no work while others do",
     why="The machine is paid for and the run takes as long as without that GPU; nothing in the output says so.",
     fix="start one process for each GPU, or hide the GPU by CUDA_VISIBLE_DEVICES if it is not meant to work",
-    judges=(Judge(needs=("devices", "ranks"), judge=judge),),
-    consequence_of=("GPU005", "ENV013"),
+    judges=(
+        Judge(needs=("devices", "ranks"), judge=judge),
+        Judge(needs=("jobs", "devices"), judge=by_job(judge_job)),
+    ),
+    consequence_of=("GPU005", "ENV013", "NET007", "RNK005"),
+    explained_by=("LCH001", "LCH003", "LCH004", "LCH016", "RNK002", "RNK003", "SPD002"),
     thresholds=(IDLE_PCT, LOAD_S, WATCH_S),
 )

@@ -112,6 +112,6 @@ CHECK = Check(
     title="A GPU's clocks are held down",
     why="Every step waits for the slowest GPU, so one that is too hot or short of power slows all of them.",
     fix="see to its cooling and power: fans, dust, air flow, cables, supply (nvidia-smi -q -d PERFORMANCE,TEMPERATURE)",
-    judges=(Judge(needs=("devices",), judge=judge),),
+    judges=(Judge(needs=("devices",), judge=judge), Judge(needs=("jobs", "devices"), judge=judge)),
     thresholds=(SHARE, RATIO),
 )

@@ -114,5 +114,5 @@ CHECK = Check(
     title="A GPU reports damage, is lost, or its driver hangs",
     why="An uncorrectable error ends the process that meets it or goes into the weights; a lost GPU hangs all ranks.",
     fix="reset the GPU with nothing running on it (nvidia-smi --gpu-reset -i N); replace it if the errors come back",
-    judges=(Judge(needs=("devices",), judge=judge), from_log("GPU005")),
+    judges=(Judge(needs=("devices",), judge=judge), from_log("GPU005"), Judge(needs=("jobs", "devices"), judge=judge)),
 )

@@ -54,5 +54,5 @@ CHECK = Check(
     "its ranks behind.",
     fix="look at them, then end them; stop a launcher by Ctrl-C or SIGTERM and wait for it, not by kill -9",
     severity=Severity.WARNING,
-    judges=(Judge(needs=("hosts.left_over",), judge=judge),),
+    judges=(Judge(needs=("hosts.left_over",), judge=judge), Judge(needs=("jobs", "hosts.left_over"), judge=judge)),
 )

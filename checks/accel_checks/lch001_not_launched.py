@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import not_launched
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.traces import traced
@@ -34,5 +36,9 @@ CHECK = Check(
     title="One process was started by plain python while more devices are visible",
     why="An Accelerator starts no processes: python starts one, and the other devices stay idle.",
     fix="start it with accelerate launch; the effective batch then grows with the number of devices",
-    judges=(Judge(needs=("ranks.trace", "devices", "launch"), judge=judge),),
+    judges=(
+        Judge(needs=("ranks.trace", "devices", "launch"), judge=judge),
+        Judge(needs=("jobs", "devices"), judge=by_job(not_launched)),
+    ),
+    consequence_of=("GPU001",),
 )

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import apart
 from accel_checks._launches import script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
 from accel_doctor.evidence import Evidence, Launch
@@ -55,6 +57,6 @@ CHECK = Check(
     why="Nothing fails: each process trains its own model on the same data, and the last to write a checkpoint wins.",
     fix="make the devices visible to torch, or, to run on CPU, set ACCELERATE_USE_CPU=1 (a config's use_cpu does not "
     "reach the ranks of a multi-GPU launch)",
-    judges=(Judge(needs=("ranks.group",), judge=judge),),
+    judges=(Judge(needs=("ranks.group",), judge=judge), Judge(needs=("jobs",), judge=by_job(apart))),
     consequence_of=("GPU001", "ENV013"),
 )

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import differs
 from accel_checks._devices import answering, gpus, seen, strangers
 from accel_checks._launches import launch_of, said, script_of
 from accel_checks._log import from_log
@@ -122,6 +124,7 @@ CHECK = Check(
     judges=(
         Judge(needs=("launch", "devices"), judge=judge),
         Judge(needs=("source", "launch"), judge=judge_alone),
+        Judge(needs=("jobs", "devices"), judge=by_job(differs(judge))),
         from_log("LCH004"),
     ),
     consequence_of=("GPU001",),

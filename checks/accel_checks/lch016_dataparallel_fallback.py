@@ -1,7 +1,9 @@
 """LCH016: torch.nn.DataParallel drives the devices from one process."""
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import data_parallel
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant, Severity
+from accel_doctor.check import Check, Invariant, Judge, Severity
 
 SEEN = flow_judge(
     Says(
@@ -20,6 +22,7 @@ CHECK = Check(
     why="One process copies the model to every device in each step and gathers the outputs on the first, which "
     "stays busiest and fullest.",
     fix="one process a device: accelerate launch, and accelerator.prepare instead of DataParallel",
-    judges=(SEEN,),
+    judges=(SEEN, Judge(needs=("jobs",), judge=by_job(data_parallel))),
     severity=Severity.WARNING,
+    consequence_of=("GPU001",),
 )

@@ -3,6 +3,8 @@
 import signal
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import missing
 from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Ending, Evidence, Rank
@@ -189,7 +191,7 @@ CHECK = Check(
     why="The other ranks wait for it in their next collective, and training hangs or dies with an error about a "
     "connection that says nothing of the cause.",
     fix="read that rank's own last words: they come before what the survivors print",
-    judges=(Judge(needs=("ranks",), judge=judge), from_log("RNK001")),
+    judges=(Judge(needs=("ranks",), judge=judge), from_log("RNK001"), Judge(needs=("jobs",), judge=by_job(missing))),
     consequence_of=(
         "HNG003",
         "GRD006",

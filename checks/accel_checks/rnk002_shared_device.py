@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import shared
 from accel_checks._devices import bare
 from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
@@ -80,6 +82,11 @@ CHECK = Check(
     title="Two ranks compute on one GPU",
     why="NCCL refuses to start (Duplicate GPU detected); elsewhere the ranks halve each other's speed and memory.",
     fix='let each rank use the device of its LOCAL_RANK (accelerator.device), and never "cuda:0"',
-    judges=(Judge(needs=("ranks.group",), judge=judge), from_log("RNK002")),
+    judges=(
+        Judge(needs=("ranks.group",), judge=judge),
+        from_log("RNK002"),
+        Judge(needs=("jobs", "devices"), judge=by_job(shared)),
+    ),
     consequence_of=("GPU001",),
+    explained_by=("RNK003",),
 )

@@ -1,7 +1,9 @@
 """RNK003: a device is named in the script, and is the same on every rank."""
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import hard_coded
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant, Severity
+from accel_doctor.check import Check, Invariant, Judge, Severity
 
 SEEN = flow_judge(
     Says(
@@ -25,5 +27,6 @@ CHECK = Check(
     title="A device is named in the script, and is the same on every rank",
     why="Every rank puts its work on that device: it runs out of memory while the others stay idle.",
     fix="use accelerator.device",
-    judges=(SEEN,),
+    judges=(SEEN, Judge(needs=("jobs", "devices"), judge=by_job(hard_coded))),
+    consequence_of=("RNK002", "GPU001"),
 )

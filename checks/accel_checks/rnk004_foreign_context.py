@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._attach_launch import foreign
 from accel_checks._source import SOURCE, call_finding
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
 from accel_doctor.evidence import Evidence
@@ -31,6 +33,6 @@ CHECK = Check(
     title="A rank holds memory on another rank's device",
     why="Each rank opens a context on that device and copies the state there: it runs out of memory first.",
     fix='torch.load(path, map_location="cpu")',
-    judges=(Judge(needs=SOURCE, judge=judge),),
+    judges=(Judge(needs=SOURCE, judge=judge), Judge(needs=("jobs", "devices"), judge=by_job(foreign))),
     severity=Severity.WARNING,
 )

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._rnk005_attach import frozen
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names
 from accel_doctor.evidence import Evidence, Rank, Watch
 
@@ -62,5 +64,5 @@ CHECK = Check(
     why="All others wait for it in a collective until the process group's timeout, half an hour by default, and the "
     "error then names the ones that waited.",
     fix="find out who stopped it (a debugger, a job scheduler, Ctrl-Z) or which disk or driver it waits for",
-    judges=(Judge(needs=("ranks",), judge=judge),),
+    judges=(Judge(needs=("ranks",), judge=judge), Judge(needs=("jobs",), judge=by_job(frozen))),
 )

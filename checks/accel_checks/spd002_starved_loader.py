@@ -2,6 +2,10 @@
 
 from collections.abc import Iterator
 
+from accel_checks._attach import by_job
+from accel_checks._spd002_attach import BUSY_PCT as STACKS_BUSY
+from accel_checks._spd002_attach import SHARE as STACKS_SHARE
+from accel_checks._spd002_attach import starved
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.run import Loaded
@@ -62,7 +66,8 @@ CHECK = Check(
     fix="give the DataLoader num_workers (and pin_memory), do costly preparation once and ahead, or let rank 0 not "
     "read "
     "for all (dispatch_batches)",
-    judges=(Judge(needs=("ranks.trace",), judge=judge),),
+    judges=(Judge(needs=("ranks.trace",), judge=judge), Judge(needs=("jobs",), judge=by_job(starved))),
     severity=Severity.WARNING,
-    thresholds=(SHARE, WAIT_MS),
+    consequence_of=("GPU001",),
+    thresholds=(SHARE, WAIT_MS, STACKS_SHARE, STACKS_BUSY),
 )

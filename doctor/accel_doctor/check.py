@@ -103,6 +103,8 @@ class Check(NamedTuple):
     """The worst it gives."""
     consequence_of: tuple[str, ...] = ()
     """Ids that explain this fault away: when one of them fires, it carries these findings as evidence."""
+    explained_by: tuple[str, ...] = ()
+    """Ids whose findings, where it carries them, are why it fired."""
     thresholds: tuple[Threshold, ...] = ()
 
 

@@ -11,7 +11,7 @@ from accel_doctor import __version__
 from accel_doctor.check import Check, Finding, Judge, Location, NotApplicable, Severity
 from accel_doctor.each_machine import at_home, each_machine, once
 from accel_doctor.evidence import Evidence
-from accel_doctor.evidence.exam import brings
+from accel_doctor.evidence.exam import asked_in, brings
 
 CUTS = {"disk": "the run directory is full: what the ranks wrote was lost in part"}
 TOGETHER = ("machines", "peer", "stalled")
@@ -114,7 +114,9 @@ def diagnose(evidence: Evidence, checks: Iterable[Check], options: Options | Non
 
 def belongs(check: Check, exam: str) -> bool:
     """Return whether this exam can bring the evidence of at least one of the check's judges."""
-    return any(all(brings(exam, need) for need in judge.needs) for judge in check.judges)
+    return any(
+        asked_in(exam, judge.needs) and all(brings(exam, need) for need in judge.needs) for judge in check.judges
+    )
 
 
 def wanted(check_id: str, options: Options) -> bool:
@@ -129,7 +131,8 @@ def examine(check: Check, evidence: Evidence, options: Options | None = None) ->
     findings: list[Finding] = []
     reasons: list[str] = []
     passed = False
-    for judge, seen in ((j, seen) for j in check.judges for seen in each_launch(j, evidence)):
+    asked = [j for j in check.judges if asked_in(evidence.exam, j.needs)]
+    for judge, seen in ((j, seen) for j in asked for seen in each_launch(j, evidence)):
         if missing := absence(judge, seen):
             reasons.append(missing)
             continue
@@ -255,9 +258,19 @@ def fold(checks: dict[str, Check], results: list[Result]) -> list[Result]:
         cause = causes.get(result.id, result.id)
         if cause != result.id:
             first, *rest = folded[cause].findings
-            said = [f"{result.id} {result.name}: {f.message}" for f in result.findings]
+            why = "why: " if result.id in checks[cause].explained_by else ""
+            said = [f"{why}{result.id} {result.name}: {f.message}" for f in result.findings]
+            first = _with_remedy(first, result.findings) if why else first
             folded[cause] = msgspec.structs.replace(folded[cause], findings=(_carry(first, said), *rest))
     return [folded[r.id] for r in results]
+
+
+def _with_remedy(finding: Finding, why: tuple[Finding, ...]) -> Finding:
+    """Return a finding with what its cause says is to be done, where it has no line to type of its own."""
+    remedy = next((f for f in why if f.command), None)
+    if finding.command or remedy is None:
+        return finding
+    return msgspec.structs.replace(finding, command=remedy.command, fix=remedy.fix)
 
 
 def _as_consequence(result: Result, cause: str) -> Result:
@@ -295,6 +308,10 @@ def conclude(evidence: Evidence, results: list[Result], options: Options) -> tup
     return (Verdict.INCOMPLETE if why else Verdict.PASSED), why
 
 
+def _no_job(evidence: Evidence) -> str:
+    return (evidence.absent.get("jobs") if evidence.jobs is None else "") or "nothing was judged"
+
+
 def _no_plan(evidence: Evidence) -> bool:
     """Whether the user named a model that FSDP is to wrap and its units were not seen."""
     asked = evidence.asked.model and evidence.launch and evidence.launch.strategy == "FSDP"
@@ -304,7 +321,7 @@ def _no_plan(evidence: Evidence) -> bool:
 def _unjudged(evidence: Evidence, results: list[Result]) -> str:
     """Return why nothing was judged: of a log, what every check answered."""
     reasons = {r.reason for r in results}
-    return reasons.pop() if evidence.exam == "explain_log" and len(reasons) == 1 else "nothing was judged"
+    return reasons.pop() if evidence.exam == "explain_log" and len(reasons) == 1 else _no_job(evidence)
 
 
 def _ended_by_others(evidence: Evidence) -> list[str]:

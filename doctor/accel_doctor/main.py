@@ -12,6 +12,7 @@ from accel_doctor.errors import DoctorError
 VERBS = {
     "preflight": "Examine this machine's distributed set-up on real ranks; the default.",
     "run": "Examine your own script, unchanged, while it runs.",
+    "attach": "Look at a job that runs already: which GPU is idle, who waits for whom.",
     "lint": "Read your scripts, without running them.",
     "report": "Judge recorded evidence again, anywhere.",
     "explain-log": "Read the log of a dead run: who failed first, of what, and the next step.",

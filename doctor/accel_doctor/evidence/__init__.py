@@ -19,9 +19,11 @@ from accel_doctor.evidence.launch import Candidate, ConfigFile, ConfigKey, Endin
 from accel_doctor.evidence.machine import Bound, Interface, Machine, Reach
 from accel_doctor.evidence.plan import ModelClass, Tie, Unit, WrapClass, WrapPlan
 from accel_doctor.evidence.probe_options import ProbeOptions
+from accel_doctor.evidence.processes import Job, Look, Seen, Shadow, Wait, Watched
 from accel_doctor.evidence.rank import (
     Checksum,
     ComputeProbe,
+    CopyProbe,
     DataProbe,
     Group,
     Guards,
@@ -53,6 +55,7 @@ __all__ = [
     "ComputeProbe",
     "ConfigFile",
     "ConfigKey",
+    "CopyProbe",
     "DataProbe",
     "Device",
     "DevicePair",
@@ -69,10 +72,12 @@ __all__ = [
     "Host",
     "Interface",
     "Interpreter",
+    "Job",
     "Launch",
     "LeftOver",
     "Limits",
     "Links",
+    "Look",
     "LoopExit",
     "Machine",
     "MigDevice",
@@ -91,7 +96,9 @@ __all__ = [
     "RoundTrip",
     "Sample",
     "ScalePoint",
+    "Seen",
     "Setting",
+    "Shadow",
     "Site",
     "SiteCode",
     "Source",
@@ -106,7 +113,9 @@ __all__ = [
     "TrainingProbe",
     "Unit",
     "Value",
+    "Wait",
     "Watch",
+    "Watched",
     "WrapClass",
     "WrapPlan",
     "WrongResult",

@@ -12,6 +12,7 @@ from accel_doctor.evidence.launch import Ending, Launch
 from accel_doctor.evidence.log import Log
 from accel_doctor.evidence.machine import Machine
 from accel_doctor.evidence.plan import WrapClass, WrapPlan
+from accel_doctor.evidence.processes import Job, Watched
 from accel_doctor.evidence.rank import Rank
 from accel_doctor.evidence.run_code import ScalePoint, SiteCode, StallSeen
 from accel_doctor.evidence.source import Source
@@ -24,6 +25,7 @@ EXAM_SUBJECTS: dict[str, frozenset[str]] = {
     "run": frozenset({"launch", "hosts", "devices", "ranks", "code", "stall", "scaling", "machines"}),
     "lint": frozenset({"source", "launch"}),
     "explain_log": frozenset({"log"}),
+    "attach": frozenset({"jobs", "launch", "hosts", "devices"}),
 }
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
 ONLY_IN = {
@@ -31,12 +33,19 @@ ONLY_IN = {
     "preflight": frozenset(f"ranks.{p}" for p in ("guards", "data", "training", "sweep", "compute", "storage")),
 }
 """What of the ranks one exam alone brings."""
+DOOR = {"attach": "jobs", "explain_log": "log"}
+"""What a judge must ask for to be asked in an exam: one that knows that jobs were looked at from outside."""
 
 
 def brings(exam: str, need: str) -> bool:
     """Return whether an exam can bring this evidence, given as a judge needs it."""
     elsewhere = frozenset().union(*(needs for other, needs in ONLY_IN.items() if other != exam))
     return need.partition(".")[0] in EXAM_SUBJECTS[exam] and need not in elsewhere
+
+
+def asked_in(exam: str, needs: tuple[str, ...]) -> bool:
+    """Return whether a judge with these needs is asked in an exam that brings them."""
+    return exam not in DOOR or DOOR[exam] in needs
 
 
 class Asked(Record, frozen=True, kw_only=True):
@@ -98,6 +107,10 @@ class Evidence(Record, frozen=True, kw_only=True, dict=True):
     """The machines of a job over several, as their doctors met, the one with the verdict first; ``None`` for one."""
     part_of: str = ""
     """Not empty where this is one machine's part: who has the verdict on the whole, ``node-a``."""
+    jobs: tuple[Job, ...] | None = None
+    """The training jobs that ran already, as seen from outside; attach alone brings them."""
+    watched: Watched | None = None
+    """How those jobs were looked at."""
     log: Log | None = None
     """The log of a run that ended, as it was read; explain-log alone brings it."""
     ending: Ending | None = None

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from accel_doctor.check import Finding, Severity
 from accel_doctor.diagnose import Diagnosis, Outcome, Result, Verdict
 from accel_doctor.evidence import Evidence
+from accel_doctor.reports import attach
 from accel_doctor.reports.headline import asked_line, headline, launch_lines, together_line
 from accel_doctor.reports.layout import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Page, counted, listed
 from accel_doctor.reports.log import log_lines
@@ -29,6 +30,8 @@ def render(diagnosis: Diagnosis, *, width: int, color: bool, verbosity: int) -> 
     page = Page(width, color=color)
     if verbosity >= 0 and seen.evidence.exam == "explain_log":
         log_lines(page, seen.evidence)
+    elif verbosity >= 0 and seen.evidence.exam == "attach":
+        attach.head(page, seen.evidence)
     elif verbosity >= 0:
         headline(page, seen)
         together_line(page, seen.evidence)
