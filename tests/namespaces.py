@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from launches import environment
+
 NETNS = Path("/etc/netns")
 SHAPE = "rate {}mbit burst 64kb latency 400ms"
 
@@ -99,10 +101,12 @@ class Doctors:
         self.run_dir = tmp_path / "run"
         self._started: list[subprocess.Popen[bytes]] = []
 
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return a user's environment for ranks on the CPU."""
+        return environment(self.tmp_path, ACCELERATE_USE_CPU="1", OMP_NUM_THREADS="1", **more)
+
     def start(self, node: Node, *words: str, env: dict[str, str] | None = None) -> None:
         """Start ``accel-doctor`` with ``words`` on a host; ``@`` in a word is the shared run directory."""
-        from launches import environment  # noqa: PLC0415 - it imports evidence, which no fixture needs
-
         filled = [word.replace("@", str(self.run_dir)) for word in words]
         report = self.tmp_path / f"{node.name}.json"
         at = filled.index("--") if "--" in filled else len(filled)
@@ -111,7 +115,7 @@ class Doctors:
             process = subprocess.Popen(
                 node.words(sys.executable, "-m", "accel_doctor", *filled),
                 cwd=self.tmp_path,
-                env=environment(self.tmp_path, ACCELERATE_USE_CPU="1", OMP_NUM_THREADS="1", **(env or {})),
+                env=self.environment(**(env or {})),
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
