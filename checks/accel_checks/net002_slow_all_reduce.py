@@ -1,27 +1,14 @@
 """NET002: all-reduce is slower than this machine's links should make it."""
 
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from accel_doctor.bandwidth import size_text, world_timings
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
-from accel_doctor.evidence import Device, Evidence, Timing
+from accel_doctor.evidence import Evidence, Timing
+from accel_doctor.expectation import expected
 
-FAIL_PCT = Threshold("NET002.fail_below_pct", 40, "a healthy ring is at 65 to 110 % of the expectation from 256 MiB on")
+FAIL_PCT = Threshold("NET002.fail_below_pct", 40, "healthy machines of one kind are at 75 to 140 % of the expectation")
 WARN_PCT = Threshold("NET002.warn_below_pct", 70, "the same, with room for the noise of one exam")
-RING_SHARE = 0.8
-"""Bus bandwidth of a large ring all-reduce over the link rate: 80 to 82 % on H200 and B200 (ml-engineering)."""
-LARGE_BYTES = 256 * 2**20
-GB_S_A_LINK = ((r"B[123]00|GB[123]00", 50.0), (r"P100", 20.0), (r"3090|A6000|A5000|A4500", 14.0))
-"""NVLink rate a link and direction where it is not 25 GB/s (NVLink 2 to 4)."""
-
-
-class Expectation(NamedTuple):
-    """What all-reduce should reach here."""
-
-    busbw_gb_s: float
-    source: str
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
@@ -31,47 +18,28 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         raise NotApplicable("all_reduce was not timed")
     largest = max(timings.values(), key=lambda t: t.size_bytes)
     asked = evidence.asked.min_bus_bandwidth_gb_s
-    if asked is not None:
+    if asked is None:
+        yield from _by_links(evidence, timings)
+    elif largest.busbw_gb_s < asked:
         source = evidence.asked.sources.get("min_bus_bandwidth_gb_s", "--min-bus-bandwidth")
-        if largest.busbw_gb_s < asked:
-            yield _finding(evidence, largest, Expectation(asked, source), Severity.ERROR)
-    else:
-        yield from _by_links(evidence, largest)
+        yield _finding(evidence, largest, asked, source, Severity.ERROR)
 
 
-def _by_links(evidence: Evidence, largest: Timing) -> Iterator[Finding]:
+def _by_links(evidence: Evidence, timings: dict[int, Timing]) -> Iterator[Finding]:
+    """Judge the largest payload for which something can be expected of these links."""
+    largest = timings[max(timings)]
     if _backend(evidence) == "gloo":
         raise NotApplicable(f"nothing says what gloo should reach; {_reached(evidence, largest)}")
-    expected = link_expectation(evidence)
-    if expected is None or largest.size_bytes < LARGE_BYTES:
-        yield _note(evidence, largest)
+    wanted = expected(evidence, "all_reduce", largest.size_bytes)
+    if wanted.busbw_gb_s is None:
+        yield _note(evidence, largest, wanted.source)
         return
-    share_pct = 100 * largest.busbw_gb_s / expected.busbw_gb_s
+    share_pct = 100 * largest.busbw_gb_s / wanted.busbw_gb_s
     if share_pct < WARN_PCT.of(evidence):
-        severity = Severity.ERROR if share_pct < FAIL_PCT.of(evidence) else Severity.WARNING
-        yield _finding(evidence, largest, expected, severity)
-
-
-def link_expectation(evidence: Evidence) -> Expectation | None:
-    """Return what a ring over the NVLinks of one host gives; ``None`` where ranks or links are of another kind."""
-    devices = [d for d in evidence.devices.devices if d.visible] if evidence.devices else []
-    rates = {_nvlink_gb_s(d) for d in devices}
-    one_host = len({r.host for r in evidence.world}) == 1
-    if not one_host or len(devices) < 2 or len(rates) != 1 or 0.0 in rates or not _all_linked(devices):
-        return None
-    rate, links = rates.pop(), devices[0].nvlinks_active
-    return Expectation(rate * RING_SHARE, f"{RING_SHARE:.0%} of {links} NVLinks with {rate:g} GB/s a direction")
-
-
-def _all_linked(devices: list[Device]) -> bool:
-    """Return whether NVLink joins all devices: a bridge joins two, only boards with switches join more."""
-    return len(devices) == 2 or all("SXM" in d.name or d.fabric == "completed" for d in devices)
-
-
-def _nvlink_gb_s(device: Device) -> float:
-    """Return the rate of the links that are up, in one direction; links that are down are another check's finding."""
-    a_link = next((rate for pattern, rate in GB_S_A_LINK if re.search(pattern, device.name)), 25.0)
-    return a_link * (device.nvlinks_active or 0)
+        severe = share_pct < FAIL_PCT.of(evidence) and not wanted.derived
+        yield _finding(
+            evidence, largest, wanted.busbw_gb_s, wanted.source, Severity.ERROR if severe else Severity.WARNING
+        )
 
 
 def _backend(evidence: Evidence) -> str:
@@ -83,21 +51,21 @@ def _reached(evidence: Evidence, largest: Timing) -> str:
     return f"{largest.busbw_gb_s:.3g} GB/s busbw at {size_text(largest.size_bytes)} over {ranks} ranks"
 
 
-def _finding(evidence: Evidence, largest: Timing, expected: Expectation, severity: Severity) -> Finding:
-    share_pct = 100 * largest.busbw_gb_s / expected.busbw_gb_s
+def _finding(evidence: Evidence, largest: Timing, wanted_gb_s: float, source: str, severity: Severity) -> Finding:
+    share_pct = 100 * largest.busbw_gb_s / wanted_gb_s
     return Finding(
         message=f"all_reduce reaches {_reached(evidence, largest)}, {share_pct:.0f} % of the "
-        f"{expected.busbw_gb_s:.3g} GB/s that {expected.source} asks for",
+        f"{wanted_gb_s:.3g} GB/s to be expected ({source})",
         severity=severity,
         seen=f"{largest.busbw_gb_s:.3g} GB/s",
-        wanted=f"{expected.busbw_gb_s:.3g} GB/s ({expected.source})",
-        values=_values(largest) | {"expected_busbw_gb_s": expected.busbw_gb_s},
+        wanted=f"{wanted_gb_s:.3g} GB/s ({source})",
+        values=_values(largest) | {"expected_busbw_gb_s": wanted_gb_s},
     )
 
 
-def _note(evidence: Evidence, largest: Timing) -> Finding:
+def _note(evidence: Evidence, largest: Timing, why: str) -> Finding:
     return Finding(
-        message=f"all_reduce reaches {_reached(evidence, largest)}; nothing here says what it should be",
+        message=f"all_reduce reaches {_reached(evidence, largest)}; nothing here says what it should be: {why}",
         severity=Severity.NOTE,
         seen=f"{largest.busbw_gb_s:.3g} GB/s",
         wanted="a reference for these links and this payload",

@@ -1,7 +1,7 @@
 from msgspec.structs import replace
 
 from accel_checks.net002_slow_all_reduce import CHECK
-from accel_doctor.evidence import Asked, Device, Devices, Evidence, SweepProbe, Timing
+from accel_doctor.evidence import Asked, CopyProbe, Device, Devices, Evidence, SweepProbe, Timing
 from accel_doctor.testing import findings, healthy_rank, healthy_run, outcome
 
 H100 = {"name": "NVIDIA H100 80GB HBM3", "nvlinks_active": 18, "fabric": "completed"}
@@ -26,8 +26,8 @@ def test_below_what_was_asked_for_is_an_error_on_any_backend() -> None:
     asked = Asked(min_bus_bandwidth_gb_s=10.0, sources={"min_bus_bandwidth_gb_s": "flag --min-bus-bandwidth"})
     (finding,) = findings(CHECK, reaching(2.5, "gloo", asked=asked))
     assert finding.message == (
-        "all_reduce reaches 2.5 GB/s busbw at 512 MiB over 2 ranks, 25 % of the 10 GB/s that flag --min-bus-bandwidth "
-        "asks for"
+        "all_reduce reaches 2.5 GB/s busbw at 512 MiB over 2 ranks, 25 % of the 10 GB/s to be expected "
+        "(flag --min-bus-bandwidth)"
     )
     assert finding.severity.value == "error"
     assert finding.values["expected_busbw_gb_s"] == 10.0
@@ -46,7 +46,10 @@ def test_gloo_never_fails_unasked() -> None:
 def test_nvlink_gives_an_expectation_with_its_source() -> None:
     (finding,) = findings(CHECK, reaching(216.0, "nccl", devices=devices(2, **H100)))
     assert finding.severity.value == "warning"
-    assert finding.wanted == "360 GB/s (80% of 18 NVLinks with 450 GB/s a direction)"
+    assert finding.wanted == (
+        "330 GB/s (73% of 18 NVLinks of 25 GB/s a direction to NVSwitch, as a ring over NVLink reaches with this "
+        "payload)"
+    )
     (finding,) = findings(CHECK, reaching(100.0, "nccl", devices=devices(2, **H100)))
     assert finding.severity.value == "error"
     assert findings(CHECK, reaching(345.0, "nccl", devices=devices(2, **H100))) == ()
@@ -58,8 +61,10 @@ def test_thresholds_can_be_set() -> None:
 
 
 def test_a_small_payload_is_not_held_against_the_rate_of_the_links() -> None:
-    (finding,) = findings(CHECK, reaching(40.0, "nccl", size_bytes=2**20, devices=devices(2, **H100)))
+    (finding,) = findings(CHECK, reaching(40.0, "nccl", size_bytes=2**17, devices=devices(2, **H100)))
     assert finding.severity.value == "note"
+    assert "nothing was measured of a ring over NVLink with so small a payload" in finding.message
+    assert findings(CHECK, reaching(60.0, "nccl", size_bytes=2**20, devices=devices(2, **H100))) == ()
 
 
 def test_consumer_cards_have_no_reference_and_get_a_note() -> None:
@@ -67,7 +72,8 @@ def test_consumer_cards_have_no_reference_and_get_a_note() -> None:
     (finding,) = result.findings
     assert result.outcome.value == "passed"
     assert finding.message == (
-        "all_reduce reaches 6 GB/s busbw at 512 MiB over 2 ranks; nothing here says what it should be"
+        "all_reduce reaches 6 GB/s busbw at 512 MiB over 2 ranks; nothing here says what it should be: PCIe whose rate "
+        "is not told, through host memory: no peer access, and how fast all ranks copy at once was not measured"
     )
     assert finding.fix == "give what you expect with --min-bus-bandwidth"
 
@@ -85,3 +91,15 @@ def test_a_rank_that_arrives_late_does_not_make_the_wire_slow() -> None:
     slow = replace(waiting, timings=tuple(replace(t, time_ms=50.0, busbw_gb_s=7.0) for t in waiting.timings))
     ranks = (replace(evidence.world[0], sweep=slow), evidence.world[1])
     assert findings(CHECK, replace(evidence, ranks=ranks)) == ()
+
+
+def copying(evidence: Evidence, each_way_gb_s: float) -> Evidence:
+    copies = CopyProbe(size_bytes=2**26, each_way_gb_s=each_way_gb_s)
+    return replace(evidence, ranks=tuple(replace(r, copies=copies) for r in evidence.world))
+
+
+def test_consumer_cards_are_held_against_what_all_ranks_copy_at_once_and_never_fail_by_it() -> None:
+    (finding,) = findings(CHECK, copying(reaching(1.0, "nccl", devices=devices(2, **RTX)), 12.0))
+    assert finding.severity.value == "warning"
+    assert finding.wanted.startswith("6 GB/s (50% of the 12 GB/s at which all ranks copied to and from the host")
+    assert findings(CHECK, copying(reaching(5.0, "nccl", devices=devices(2, **RTX)), 12.0)) == ()

@@ -3,6 +3,7 @@ from msgspec.structs import replace
 from accel_checks.net008_slow_sharded_collectives import CHECK
 from accel_doctor.evidence import Evidence, SweepProbe, Timing
 from accel_doctor.testing import findings, healthy_rank, healthy_run, outcome
+from accel_doctor.testing_gpu import gpu_run
 
 
 def reaching(backend: str = "nccl", size_bytes: int = 2**28, **busbw_gb_s: float) -> Evidence:
@@ -38,3 +39,14 @@ def test_small_payloads_say_nothing_of_bandwidth() -> None:
 
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_run()).outcome.value == "passed"
+
+
+def test_both_slow_is_seen_against_what_the_links_give() -> None:
+    on_gpus = reaching(all_reduce=90.0, all_gather=80.0, reduce_scatter=300.0)
+    devices = gpu_run().devices
+    (finding,) = findings(CHECK, replace(on_gpus, devices=devices))
+    assert finding.message.startswith(
+        "all_gather reaches 80 GB/s busbw at 256 MiB, 26 % of the 302 GB/s to be expected "
+    )
+    healthy = reaching(all_reduce=345.0, all_gather=300.0, reduce_scatter=300.0)
+    assert findings(CHECK, replace(healthy, devices=devices)) == ()

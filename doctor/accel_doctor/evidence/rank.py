@@ -141,6 +141,14 @@ class ComputeProbe(Record, frozen=True, kw_only=True):
     does not count it."""
 
 
+class CopyProbe(Record, frozen=True, kw_only=True):
+    """Copies between host and device in both directions, by all ranks at once."""
+
+    size_bytes: int
+    each_way_gb_s: float
+    """Rate of this rank's copies in one direction while those in the other went on."""
+
+
 class RoundTrip(Record, frozen=True, kw_only=True):
     """A state saved by the real ``save_state``, loaded into fresh objects and compared on this rank."""
 
@@ -237,6 +245,7 @@ class Rank(Record, frozen=True, kw_only=True):
     training: TrainingProbe | None = None
     sweep: SweepProbe | None = None
     compute: ComputeProbe | None = None
+    copies: CopyProbe | None = None
     storage: StorageProbe | None = None
     trace: Trace | None = None
     """What the tracer saw of the user's own script."""

@@ -13,6 +13,7 @@ from accel_doctor.machine import nvml, pci
 from accel_doctor.machine.device_processes import contexts_on
 from accel_doctor.machine.device_reading import Interview, look, read_device, read_mig_devices
 from accel_doctor.machine.device_sampler import DeviceSampler
+from accel_doctor.machine.links import read_links
 from accel_doctor.machine.visible import with_visible
 
 __all__ = ["READ_LIMIT_S", "DeviceSampler", "read_devices", "with_visible"]
@@ -39,7 +40,8 @@ def read_devices(
     seen = reader.devices(listed, stuck="" if finished else reader.door.calling)
     if not seen.counts and not seen.stuck:
         return None, f"neither the driver ({seen.absent.get('driver')}) nor PCI nor /dev could be read"
-    return with_visible(seen, environment), ""
+    links = read_links(root, socket.gethostname(), [d.pci_bus_id for d in seen.devices if d.pci_bus_id])
+    return with_visible(msgspec.structs.replace(seen, links=links), environment), ""
 
 
 def _listed(environment: Mapping[str, str], root: Path) -> Devices:

@@ -70,7 +70,8 @@ def phases(options: ProbeOptions, distributed_type: str) -> tuple[str, ...]:
     """
     model = () if distributed_type == "MEGATRON_LM" else ("prepare", "data", "training")
     storage = ("storage",) if options.checkpoint_dir and model else ()
-    return ("guards", *model, "sweep", "compute", *storage, "leave")
+    copies = ("copies",) if options.busy_s > 0 else ()
+    return ("guards", *model, "sweep", *copies, "compute", *storage, "leave")
 
 
 def _module(name: str) -> ModuleType:

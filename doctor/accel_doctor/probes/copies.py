@@ -1,0 +1,54 @@
+"""Copies between host and device, both ways and by all ranks at once: what collectives without peer access share."""
+
+import contextlib
+import time
+from typing import Any
+
+import torch
+
+from accel_doctor.evidence import CopyProbe
+from accel_doctor.probes.seat import Seat, grouped, settle
+
+SIZE_BYTES = 64 * 2**20
+CALLS = 4
+
+
+def probe(seat: Seat) -> CopyProbe | None:
+    """Return the rates of this rank's copies while its peers copy too; ``None`` where there is nothing to copy to."""
+    if seat.device.type != "cuda" or not grouped():
+        return None
+    return measure(seat, SIZE_BYTES)
+
+
+def measure(seat: Seat, size_bytes: int) -> CopyProbe:
+    """Time copies of ``size_bytes`` in each direction, both at once, after everyone is ready."""
+    on_device = seat.device.type != "cpu"
+    host = [torch.ones(size_bytes, dtype=torch.uint8, pin_memory=on_device) for _ in range(2)]
+    device = [torch.ones(size_bytes, dtype=torch.uint8, device=seat.device) for _ in range(2)]
+    streams = [_stream(seat.device), _stream(seat.device)]
+    settle(seat.device)
+    _copy(device[0], host[0], streams[0])
+    _copy(host[1], device[1], streams[1])
+    settle(seat.device)
+    with seat.record.collective("all_reduce"):
+        torch.distributed.all_reduce(torch.ones(1, device=seat.device))
+        settle(seat.device)
+    began_s = time.perf_counter()
+    for _ in range(CALLS):
+        _copy(device[0], host[0], streams[0])
+        _copy(host[1], device[1], streams[1])
+    settle(seat.device)
+    each_way_gb_s = CALLS * size_bytes / (time.perf_counter() - began_s) / 1e9
+    return CopyProbe(size_bytes=size_bytes, each_way_gb_s=each_way_gb_s)
+
+
+def _stream(device: torch.device) -> Any:  # noqa: ANN401 - a context of torch's
+    if device.type == "cpu":
+        return contextlib.nullcontext()
+    backend = torch.get_device_module(device)
+    return backend.stream(backend.Stream(device))
+
+
+def _copy(to: torch.Tensor, source: torch.Tensor, stream: Any) -> None:  # noqa: ANN401
+    with stream:
+        to.copy_(source, non_blocking=True)
