@@ -25,6 +25,7 @@ from accel_doctor.machine.device_watch import DeviceWatch
 from accel_doctor.machine.host import read_host
 from accel_doctor.machine.interfaces import with_interfaces
 from accel_doctor.machine.interpreter import read_interpreter
+from accel_doctor.machine.pci import device_nodes
 from accel_doctor.machine.visible import with_visible
 
 STOP_GRACE_S = 5.0
@@ -65,7 +66,7 @@ def examine(request: Request) -> Evidence:
         place=request.place,
         run_dir=request.run_dir,
         environment={**os.environ, **split_assignments(request.words)[0]},
-        backend="nccl" if list(Path("/dev").glob("nvidia[0-9]*")) else "gloo",
+        backend="nccl" if device_nodes(Path("/")) else "gloo",
         until=lambda: time.monotonic() + PEERS_S,
         ends_all=False,
     )
