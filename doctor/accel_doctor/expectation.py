@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accel_doctor.evidence import Device, Evidence, Rank
-from accel_doctor.topology import Ring, ring_over
+from accel_doctor.evidence import Device, Devices, Evidence, Rank
+from accel_doctor.topology import Ring, all_devices, ring_over
 
 MIB, GIB = 2**20, 2**30
 
@@ -81,12 +81,15 @@ def expected(evidence: Evidence, op: str, size_bytes: int) -> Expectation:
         op: ``all_reduce``, ``all_gather``, ``reduce_scatter``.
         size_bytes: as nccl-tests counts it.
     """
-    by_host = {host: _devices_of(evidence, ranks) for host, ranks in evidence.by_host.items()}
-    if any(devices is None for devices in by_host.values()) or evidence.devices is None:
+    devices = all_devices(evidence)
+    if devices is None:
+        return Expectation(None, "no device was read")
+    by_host = [_devices_of(devices, ranks) for ranks in evidence.by_host.values()]
+    hosts = [members for members in by_host if members]
+    if len(hosts) < len(by_host):
         return Expectation(None, "which devices the ranks compute on is not known")
-    hosts = [devices for devices in by_host.values() if devices]
-    inside = [_inside(evidence, devices, op, size_bytes) for devices in hosts if len(devices) > 1]
-    between = [_between(evidence, size_bytes)] if len(hosts) > 1 else []
+    inside = [_inside(evidence, devices, members, op, size_bytes) for members in hosts if len(members) > 1]
+    between = [_between(evidence, devices, size_bytes)] if len(hosts) > 1 else []
     found = [*inside, *between]
     if not found:
         return Expectation(None, "one rank has nobody to exchange data with")
@@ -105,14 +108,13 @@ def share(curve: Curve, size_bytes: int) -> float | None:
     return curve.points[-1][1]
 
 
-def _devices_of(evidence: Evidence, ranks: Sequence[Rank]) -> list[Device] | None:
+def _devices_of(devices: Devices, ranks: Sequence[Rank]) -> list[Device] | None:
     """Return the devices of one host's ranks; ``None`` where a rank does not say, or two share one."""
-    devices = evidence.devices.devices if evidence.devices else ()
-    named = {_bare(d.uuid): d for d in devices if d.uuid}
+    named = {_bare(d.uuid): d for d in devices.devices if d.uuid}
     places = [_bare(r.group.device_uuid) for r in ranks if r.group and r.group.device_uuid]
     if len(places) == len(ranks) and all(place in named for place in places):
         return [named[place] for place in dict.fromkeys(places)] if len(set(places)) == len(places) else None
-    here = [d for d in devices if d.visible and ranks and d.host == ranks[0].host]
+    here = [d for d in devices.devices if d.visible and ranks and d.host == ranks[0].host]
     return here if not places and len(here) == len(ranks) else None
 
 
@@ -120,10 +122,10 @@ def _bare(uuid: str) -> str:
     return uuid.removeprefix("GPU-").lower()
 
 
-def _inside(evidence: Evidence, members: list[Device], op: str, size_bytes: int) -> Expectation:
-    if evidence.devices is None or len(members) > MOST_ON_A_HOST:
+def _inside(evidence: Evidence, devices: Devices, members: list[Device], op: str, size_bytes: int) -> Expectation:
+    if len(members) > MOST_ON_A_HOST:
         return Expectation(None, f"no measurements are known for {len(members)} ranks on one host")
-    ring = ring_over(evidence.devices, members)
+    ring = ring_over(devices, members)
     if ring.kind == "host memory":
         return _through_host(evidence, ring, size_bytes)
     curve = _curve(evidence, ring, members, op)
@@ -159,9 +161,9 @@ def _through_host(evidence: Evidence, ring: Ring, size_bytes: int) -> Expectatio
     return _times(ceiling, what, HOST_COPIES, size_bytes)._replace(derived=True)
 
 
-def _between(evidence: Evidence, size_bytes: int) -> Expectation:
+def _between(evidence: Evidence, devices: Devices, size_bytes: int) -> Expectation:
     """Return what the network between hosts leaves: the slowest host's adapters together."""
-    adapters = evidence.devices.links.adapters if evidence.devices and evidence.devices.links else ()
+    adapters = devices.links.adapters if devices.links else ()
     rates: dict[str, float] = {}
     for adapter in adapters:
         if adapter.kind == "rdma" and adapter.rate_gb_s:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from accel_doctor.evidence import Device, DevicePair, Devices, Port
+from accel_doctor.evidence import Adapter, Device, DevicePair, Devices, Evidence, Links, Port
 
 PCIE_GENERATIONS = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.56}
 """GB/s of one lane in one direction, after coding (PCI-SIG's base specifications)."""
@@ -25,6 +25,21 @@ class Ring(NamedTuple):
     """What its narrowest place carries in one direction; ``None`` where a link does not tell."""
     source: str
     """``18 NVLinks of 25 GB/s a direction to NVSwitch``."""
+
+
+def all_devices(evidence: Evidence) -> Devices | None:
+    """Return the devices, pairs and links of every machine of the job; ``None`` where none was read."""
+    read = [m.devices for m in evidence.machines or () if m.devices] or [d for d in (evidence.devices,) if d]
+    if len(read) < 2:
+        return read[0] if read else None
+    links = [d.links for d in read if d.links]
+    ports: tuple[Port, ...] = tuple(port for one in links for port in one.ports)
+    adapters: tuple[Adapter, ...] = tuple(adapter for one in links for adapter in one.adapters)
+    return Devices(
+        devices=tuple(d for one in read for d in one.devices),
+        pairs=tuple(p for one in read for p in one.pairs),
+        links=Links(ports=ports, adapters=adapters) if links else None,
+    )
 
 
 def pcie_gb_s(generation: int, width: int) -> float:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from accel_doctor.evidence import Adapter, CopyProbe, Device, DevicePair, Devices, Evidence, Links, Port, Rank
+from accel_doctor.evidence import Adapter, CopyProbe, Device, DevicePair, Devices, Evidence, Links, Machine, Port, Rank
 from accel_doctor.expectation import NVLS, RING, expected, share
 from accel_doctor.testing import healthy_rank, healthy_run
 from accel_doctor.topology import islands, ring_over
@@ -142,6 +142,27 @@ def test_between_hosts_the_network_decides(
     evidence = on(several(kind, 8, hosts), network_gb_s=network_gb_s)
     for size_bytes, reached in measured.items():
         assert 0.85 <= reached / wanted(evidence, size_bytes) <= 1.7
+
+
+def test_the_devices_of_every_machine_of_a_job_count() -> None:
+    whole = on(several(A100, 8, 2), network_gb_s=100.0)
+    assert whole.devices is not None
+    assert whole.devices.links is not None
+    parts = tuple(
+        Machine(
+            id=host,
+            host=host,
+            devices=replace(
+                whole.devices,
+                devices=tuple(d for d in whole.devices.devices if d.host == host),
+                links=Links(adapters=tuple(a for a in whole.devices.links.adapters if a.host == host)),
+            ),
+        )
+        for host in ("node0", "node1")
+    )
+    met = replace(whole, devices=parts[0].devices, machines=parts)
+    assert wanted(met, GIB) == wanted(whole, GIB)
+    assert expected(replace(met, machines=None), "all_reduce", GIB).busbw_gb_s is None
 
 
 def test_the_network_over_tcp_is_not_guessed_at() -> None:
