@@ -20,5 +20,7 @@ class ProbeOptions(Record, frozen=True, kw_only=True):
     doctor_pid: int | None = None
     doctor_host: str = ""
     """A rank on this host ends itself when ``doctor_pid`` is gone."""
+    several_machines: bool = False
+    """Pairs of hosts are tried against each other."""
     checkpoint_dir: str | None = None
     """Where to save, load and time a checkpoint; ``None`` leaves storage alone."""

@@ -125,6 +125,22 @@ class SweepProbe(Record, frozen=True, kw_only=True):
     """``all sizes`` or ``time box``."""
 
 
+class Exchange(Record, frozen=True, kw_only=True):
+    """What this rank exchanged with a rank of another host, both directions at once."""
+
+    rank: int
+    time_ms: float
+    gb_s: float
+    """In one direction."""
+
+
+class PairProbe(Record, frozen=True, kw_only=True):
+    """Exchanges of a host's first rank with other hosts', one partner at a time; none on the other ranks."""
+
+    size_bytes: int
+    exchanges: tuple[Exchange, ...] = ()
+
+
 class ComputeProbe(Record, frozen=True, kw_only=True):
     """The same work done alone on each rank."""
 
@@ -244,6 +260,7 @@ class Rank(Record, frozen=True, kw_only=True):
     data: DataProbe | None = None
     training: TrainingProbe | None = None
     sweep: SweepProbe | None = None
+    pairs: PairProbe | None = None
     compute: ComputeProbe | None = None
     copies: CopyProbe | None = None
     storage: StorageProbe | None = None

@@ -188,6 +188,7 @@ class _Preflight:
             deadline_s=self.started_s + self.request.deadline_s,
             doctor_pid=os.getpid(),
             doctor_host=socket.gethostname(),
+            several_machines=self.request.place is not None,
             checkpoint_dir=self.request.checkpoint_dir if self.storage and is_usable(self.storage) else None,
         )
 
@@ -279,6 +280,7 @@ class _Preflight:
             "plan": no_plan,
             "storage": "give --checkpoint-dir",
             "ranks.storage": unwritable,
+            "ranks.pairs": "" if self.request.place else "the launch is of one machine",
             **why_unseen(run.ranks or ()),
         }
         return {subject: why for subject, why in reasons.items() if why}

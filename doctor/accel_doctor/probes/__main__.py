@@ -70,8 +70,9 @@ def phases(options: ProbeOptions, distributed_type: str) -> tuple[str, ...]:
     """
     model = () if distributed_type == "MEGATRON_LM" else ("prepare", "data", "training")
     storage = ("storage",) if options.checkpoint_dir and model else ()
+    pairs = ("pairs",) if options.several_machines else ()
     copies = ("copies",) if options.busy_s > 0 else ()
-    return ("guards", *model, "sweep", *copies, "compute", *storage, "leave")
+    return ("guards", *model, "sweep", *pairs, *copies, "compute", *storage, "leave")
 
 
 def _module(name: str) -> ModuleType:

@@ -1,0 +1,219 @@
+"""Jobs over several machines, as network namespaces: one verdict, and the others their part."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from namespaces import Doctors, Node, made
+
+pytestmark = [pytest.mark.ranks, pytest.mark.slow]
+PORT = "29400"
+TRAIN = """
+import sys, time
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+torch.manual_seed(0)
+rows = 8 * int(sys.argv[1]) * accelerator.num_processes
+data = TensorDataset(torch.randn(rows, 32), torch.randn(rows, 1))
+model = torch.nn.Linear(32, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+model, optimizer, loader = accelerator.prepare(model, optimizer, DataLoader(data, batch_size=8, shuffle=True))
+for x, y in loader:
+    time.sleep(0.05)
+    accelerator.backward(torch.nn.functional.mse_loss(model(x), y))
+    optimizer.step()
+    optimizer.zero_grad()
+accelerator.wait_for_everyone()
+accelerator.end_training()
+"""
+
+
+@pytest.fixture
+def two() -> Iterator[tuple[Node, ...]]:
+    with made(2) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def three() -> Iterator[tuple[Node, ...]]:
+    with made(3) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def doctors(tmp_path: Path) -> Iterator[Doctors]:
+    started = Doctors(tmp_path)
+    yield started
+    started.end()
+
+
+def launch(main: str, number: int, machines: int = 2, processes: int | None = None) -> tuple[str, ...]:
+    words = f"accelerate launch --multi_gpu --num_machines {machines} --num_processes {processes or machines}"
+    place = f"--machine_rank {number} --main_process_ip {main} --main_process_port {PORT}"
+    return (*words.split(), *place.split(), "--mixed_precision", "no", "--dynamo_backend", "no")
+
+
+def preflight(
+    doctors: Doctors, nodes: tuple[Node, ...], main: str = "", **env: str
+) -> tuple[list[int], dict[str, Any]]:
+    """Return the exit codes of a preflight on all nodes, and the first one's report."""
+    for number, node in enumerate(nodes):
+        words = launch(main or nodes[0].address, number, len(nodes))
+        doctors.start(node, "preflight", "--run-dir", "@", "--deadline", "80", "--", *words, env=env)
+    return doctors.wait(), report(doctors, nodes[0])
+
+
+def report(doctors: Doctors, node: Node) -> dict[str, Any]:
+    return json.loads((doctors.tmp_path / f"{node.name}.json").read_text())  # type: ignore[no-any-return]
+
+
+def failed(seen: dict[str, Any]) -> list[str]:
+    return [c["id"] for c in seen["checks"] if c["outcome"] in ("failed", "broken")]
+
+
+def finding(seen: dict[str, Any], check_id: str) -> dict[str, Any]:
+    return next(c["findings"][0] for c in seen["checks"] if c["id"] == check_id)
+
+
+def test_two_hosts_have_one_verdict_and_meet_again_in_the_same_directory(two: tuple[Node, ...], tmp_path: Path) -> None:
+    for _ in range(2):
+        doctors = Doctors(tmp_path)
+        try:
+            codes, seen = preflight(doctors, two)
+        finally:
+            doctors.end()
+        assert (codes, seen["verdict"], failed(seen)) == ([0, 0], "passed", [])
+        evidence = json.loads((doctors.run_dir / "evidence.json").read_text())
+        assert [m["host"] for m in evidence["machines"]] == ["node-a", "node-b"]
+        assert {r["host"] for r in evidence["ranks"]} == {"node-a", "node-b"}
+        assert "node-a has the verdict on all" in (tmp_path / "node-b.out").read_text()
+        assert len(list((doctors.run_dir / "machines").iterdir())) == 2
+
+
+def test_two_machines_of_one_rank_are_told_within_seconds(two: tuple[Node, ...], doctors: Doctors) -> None:
+    began = time.monotonic()
+    for node in two:
+        doctors.start(node, "preflight", "--run-dir", "@", "--", *launch(two[0].address, 0))
+    codes = doctors.wait()
+    seen = next(report(doctors, n) for n in two if not report(doctors, n)["run_dir"].count("machines"))
+    assert sorted(codes) == [1, 2]
+    assert failed(seen) == ["LCH011"]
+    assert finding(seen, "LCH011")["message"] == "node-a and node-b both have machine_rank 0"
+    assert time.monotonic() - began < 20
+
+
+def test_a_machine_that_never_comes_is_named_within_the_deadline(two: tuple[Node, ...], doctors: Doctors) -> None:
+    began = time.monotonic()
+    words = launch(two[0].address, 0)
+    doctors.start(two[0], "preflight", "--run-dir", "@", "--deadline", "25", "--", *words)
+    assert doctors.wait() == [1]
+    assert time.monotonic() - began < 25
+    seen = report(doctors, two[0])
+    assert failed(seen) == ["LCH011"]
+    assert finding(seen, "LCH011")["message"].startswith("machine 1 of 2 never came")
+
+
+def test_a_port_behind_a_silent_firewall_is_named(two: tuple[Node, ...], doctors: Doctors) -> None:
+    two[0].ip("route", "add", "blackhole", f"{two[1].address}/32")
+    codes, seen = preflight(doctors, two)
+    assert (codes[0], failed(seen)) == (1, ["LCH010"])
+    assert "node-b cannot reach where the ranks meet: 10.77.0.1:29400" in finding(seen, "LCH010")["message"]
+
+
+def test_a_main_address_that_is_loopback_on_another_host_is_named(two: tuple[Node, ...], doctors: Doctors) -> None:
+    two[1].name_hosts([f"127.0.1.1 {two[0].name}", f"{two[1].address} {two[1].name}"])
+    codes, seen = preflight(doctors, two, main=two[0].name)
+    assert (codes[0], failed(seen)) == (1, ["LCH010"])
+    assert "node-a is 127.0.1.1, their own loopback" in finding(seen, "LCH010")["message"]
+
+
+def test_a_main_address_by_name_is_well(two: tuple[Node, ...], doctors: Doctors) -> None:
+    codes, seen = preflight(doctors, two, main=two[0].name)
+    assert (codes, failed(seen)) == ([0, 0], [])
+
+
+def test_a_host_name_that_resolves_to_loopback_is_where_gloo_listens(two: tuple[Node, ...], doctors: Doctors) -> None:
+    two[1].name_hosts([f"{two[0].address} {two[0].name}", f"127.0.1.1 {two[1].name}"])
+    codes, seen = preflight(doctors, two)
+    assert (codes[0], failed(seen)) == (1, ["NET005"])
+    assert finding(seen, "NET005")["host"] == "node-b"
+    assert "gloo on node-b listens on loopback (127.0.1.1)" in finding(seen, "NET005")["message"]
+
+
+def test_an_interface_that_the_peers_cannot_reach_is_named(two: tuple[Node, ...], doctors: Doctors) -> None:
+    for number, node in enumerate(two):
+        node.ip("link", "add", "mgmt0", "type", "veth", "peer", "name", "mgmt1")
+        node.ip("addr", "add", f"172.31.{number}.5/24", "dev", "mgmt0")
+        node.ip("link", "set", "mgmt0", "up")
+        node.ip("link", "set", "mgmt1", "up")
+        node.ip("route", "add", "blackhole", f"172.31.{1 - number}.0/24")
+    codes, seen = preflight(doctors, two, GLOO_SOCKET_IFNAME="mgmt0")
+    assert (codes[0], failed(seen)) == (1, ["NET005"])
+    assert "is bound to mgmt0 (172.31." in finding(seen, "NET005")["message"]
+
+
+def test_three_hosts_meet_by_the_rendezvous_of_torchrun(three: tuple[Node, ...], doctors: Doctors) -> None:
+    for node in three:
+        words = (
+            f"torchrun --nnodes 3 --nproc-per-node 2 --rdzv-backend c10d --rdzv-id 7 --rdzv-endpoint 10.77.0.1:{PORT}"
+        )
+        doctors.start(node, "preflight", "--run-dir", "@", "--", *words.split())
+    assert doctors.wait() == [0, 0, 0]
+    seen = next(r for n in three if "machines" not in (r := report(doctors, n))["run_dir"])
+    assert (seen["verdict"], failed(seen)) == ("passed", [])
+    evidence = json.loads((doctors.run_dir / "evidence.json").read_text())
+    assert sorted(r["rank"] for r in evidence["ranks"]) == list(range(6))
+    assert sorted(m["rank"] for m in evidence["machines"]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_wire_of_80_mbit_is_found_with_its_side_where_that_can_be_told(count: int, tmp_path: Path) -> None:
+    with made(count) as nodes:
+        nodes[-1].shape(80)
+        doctors = Doctors(tmp_path)
+        try:
+            codes, seen = preflight(doctors, nodes)
+        finally:
+            doctors.end()
+    assert codes[0] == 1
+    assert "NET003" in failed(seen)
+    found = finding(seen, "NET003")
+    assert found["host"] == ("" if count == 2 else "node-c")
+    assert found["values"]["gb_s"] < 0.03
+
+
+def run(doctors: Doctors, nodes: tuple[Node, ...], steps: int) -> None:
+    script = doctors.tmp_path / "train.py"
+    script.write_text(TRAIN)
+    options = ("--run-dir", "@", "--stall-timeout", "6", "--on-stall", "stop", "--deadline", "90")
+    for number, node in enumerate(nodes):
+        words = (*launch(nodes[0].address, number, len(nodes)), str(script), str(steps))
+        doctors.start(node, "run", *options, "--", *words)
+
+
+def test_a_run_over_two_hosts_has_one_report(two: tuple[Node, ...], doctors: Doctors) -> None:
+    run(doctors, two, steps=20)
+    assert doctors.wait() == [0, 0]
+    seen = report(doctors, two[0])
+    assert (seen["verdict"], failed(seen)) == ("passed", [])
+    evidence = json.loads((doctors.run_dir / "evidence.json").read_text())
+    assert {r["trace"]["steps"] for r in evidence["ranks"]} == {20}
+
+
+def test_a_drop_in_the_middle_of_a_run_is_told_as_one(two: tuple[Node, ...], doctors: Doctors) -> None:
+    run(doctors, two, steps=10_000)
+    time.sleep(18)
+    two[0].ip("route", "add", "blackhole", f"{two[1].address}/32")
+    codes = doctors.wait()
+    seen = report(doctors, two[0])
+    assert codes[0] == 1
+    assert "LCH010" in failed(seen)
+    assert finding(seen, "LCH010")["message"].endswith("and it answered at the start")
+    assert not {"RNK001", "RNK005", "HNG002", "DAT003"} & set(failed(seen))
