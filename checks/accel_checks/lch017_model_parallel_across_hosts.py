@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from accel_checks._launches import launch_of, place_of
+from accel_checks._launches import launch_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity
 from accel_doctor.evidence import Evidence, Launch
+from accel_doctor.places import place_of
 from accel_doctor.topology import islands
 
 PREFIX = "parallelism_config_"
