@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-import psutil
-
 from accel_doctor.errors import UsageError
 
 MARK = "ACCEL_DOCTOR_RUN"
@@ -119,6 +117,8 @@ def _raw_environment(pid: int) -> bytes:
 
 def _may_start(pid: int, since_s: float) -> bool:
     """Return whether a process without an environment is new and alive, and so may be about to get one."""
+    import psutil  # noqa: PLC0415 - few processes come to this
+
     try:
         process = psutil.Process(pid)
         return process.create_time() >= since_s - 1 and process.memory_info().vms > 0
