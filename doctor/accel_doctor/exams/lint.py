@@ -16,7 +16,7 @@ from accel_doctor.exams.lint_launches import SUFFIXES as AROUND
 from accel_doctor.exams.lint_launches import Around, read_around
 from accel_doctor.source.facts import RELEVANT, Facts, parse_text, read_module, syntax_tree
 from accel_doctor.source.notebooks import code_of
-from accel_doctor.source.reader import Module, Parse
+from accel_doctor.source.parsing import Module, Parse
 
 SKIPPED = frozenset(
     (".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", "site-packages", ".tox", ".mypy_cache", "build")

@@ -7,7 +7,7 @@ from accel_doctor.source.expressions import Expressions
 from accel_doctor.source.patterns import as_branches, subject_of
 from accel_doctor.source.ranks import EVERY, Cond
 from accel_doctor.source.state import Exit, Guarding, Loop
-from accel_doctor.source.syntax import assigned
+from accel_doctor.source.syntax import asked, assigned
 from accel_doctor.source.values import Value, constant, merge, truth
 
 
@@ -24,15 +24,10 @@ class Branches(Expressions):
 
     def guarding(self, test: ast.AST, mask: int, local: str) -> Guarding:
         """Return a guard for a condition, ready to be pushed."""
-        modulo = synced = False
-        if isinstance(test, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Attribute, ast.Name)):
-            for node in ast.walk(test):
-                modulo = modulo or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod))
-                text = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-                synced = synced or "sync" in text or "is_accum" in text or "update_grad" in text
-                if text and not modulo and isinstance(node, ast.Name):
-                    held = self.scope.find(text)
-                    modulo = held is not None and "modulo" in held.marks
+        modulo, synced, spoken = asked(test)
+        for name in () if modulo else spoken:
+            held = self.scope.find(name)
+            modulo = modulo or (held is not None and "modulo" in held.marks)
         return Guarding(test, self.scope.path, mask, local, self.scope, modulo, synced)
 
     def _if(self, node: ast.If) -> None:

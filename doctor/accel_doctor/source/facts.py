@@ -8,17 +8,35 @@ import warnings
 from typing import NamedTuple
 
 from accel_doctor.evidence.source import CallSite, Flow, SourceFile, Suppression
-from accel_doctor.source import topics_data, topics_model, topics_run, topics_steps
+from accel_doctor.source import (
+    topics_data,
+    topics_files,
+    topics_gradients,
+    topics_metrics,
+    topics_model,
+    topics_run,
+    topics_steps,
+)
 from accel_doctor.source.flows import Notes, unique
 from accel_doctor.source.frameworks import FABRIC, TRAINER
-from accel_doctor.source.reader import Module, Parse, Reader
+from accel_doctor.source.parsing import Module, Parse
+from accel_doctor.source.reader import Reader
 from accel_doctor.source.sites import call_sites
 
 RELEVANT = re.compile(
     rb"accelerate|torch|transformers|lightning|deepspeed|wandb|Accelerator|accelerator|PartialState|notebook_launcher|LOCAL_RANK"
 )
 IGNORE = re.compile(r"#\s*accel-doctor:\s*ignore(?:\[([A-Z0-9, ]*)\])?\s*(.*)")
-TOPICS = (*topics_data.TOPICS, *topics_steps.TOPICS, *topics_model.TOPICS, *topics_run.TOPICS)
+SUBJECTS = (
+    topics_data,
+    topics_metrics,
+    topics_steps,
+    topics_model,
+    topics_gradients,
+    topics_run,
+    topics_files,
+)
+TOPICS = tuple(topic for subject in SUBJECTS for topic in subject.TOPICS)
 FRAMEWORKS = (
     ("accelerate", "accelerate"),
     ("torch.distributed", "torch.distributed"),

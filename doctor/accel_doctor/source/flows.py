@@ -1,7 +1,6 @@
 """Turns the notes of a reading into observations; each function looks at one topic."""
 
 import ast
-import re
 from collections.abc import Callable, Iterable
 
 from accel_doctor.evidence.base import Value as Plain
@@ -31,7 +30,7 @@ class Notes:
 
     def says(self, pattern: str) -> bool:
         """Return whether any file that was read contains a pattern."""
-        return any(re.search(pattern, text) for text in self.reader.texts.values())
+        return any(self.reader.parse.says(pattern, path, text) for path, text in self.reader.texts.items())
 
     @property
     def accelerators(self) -> list[Thing]:

@@ -17,114 +17,21 @@ from accel_doctor.source.values import (
     joined,
     truth,
 )
-
-OPTIMIZERS = (
-    "Adam",
-    "AdamW",
-    "SGD",
-    "Adafactor",
-    "Lion",
-    "RMSprop",
-    "Adagrad",
-    "AdamW8bit",
-    "Adam8bit",
-    "Prodigy",
-    "LAMB",
-    "Lamb",
+from accel_doctor.source.vocabulary import (
+    CLOCKS,
+    CUDA_TOUCH,
+    DRAWS,
+    FILES,
+    IDS,
+    IN_PLACE,
+    NAMESPACES,
+    NOT_MODELS,
+    OPTIMIZERS,
+    PASSING,
+    QUIETERS,
+    SCHEDULERS,
+    SEEDS,
 )
-NOT_MODELS = (
-    "Tokenizer",
-    "Processor",
-    "Config",
-    "Scheduler",
-    "Extractor",
-    "Pipeline",
-    "TokenizerFast",
-    "Dataset",
-    "GenerationConfig",
-)
-SCHEDULERS = (
-    "get_scheduler",
-    "get_linear_schedule_with_warmup",
-    "get_cosine_schedule_with_warmup",
-    "get_polynomial_decay_schedule_with_warmup",
-    "get_constant_schedule_with_warmup",
-    "get_constant_schedule",
-    "get_cosine_with_hard_restarts_schedule_with_warmup",
-    "get_wsd_schedule",
-    "get_inverse_sqrt_schedule",
-)
-PASSING = (
-    "enumerate",
-    "tqdm",
-    "iter",
-    "list",
-    "sorted",
-    "reversed",
-    "tuple",
-    "islice",
-    "cycle",
-    "chain",
-    "filter",
-    "track",
-    "progress",
-)
-CLOCKS = (
-    "time.time",
-    "time.perf_counter",
-    "time.monotonic",
-    "time.strftime",
-    "time.localtime",
-    "time.time_ns",
-    "time.ctime",
-    "time.gmtime",
-)
-IDS = (
-    "os.getpid",
-    "uuid.uuid4",
-    "uuid.uuid1",
-    "tempfile.mkdtemp",
-    "tempfile.gettempdir",
-    "secrets.token_hex",
-    "socket.gethostname",
-)
-FILES = ("exists", "isfile", "isdir", "is_file", "is_dir", "lexists")
-QUIETERS = ("setLevel", "basicConfig", "disable", "addHandler", "set_verbosity", "remove", "configure", "add")
-NAMESPACES = ("Namespace", "SimpleNamespace", "EasyDict", "dict", "DotMap", "AttrDict", "Munch")
-IN_PLACE = ("all_reduce", "broadcast", "broadcast_object_list", "all_gather", "all_gather_object")
-CUDA_TOUCH = frozenset(
-    [
-        "get_device_name",
-        "get_device_properties",
-        "get_device_capability",
-        "mem_get_info",
-        "memory_allocated",
-        "synchronize",
-        "set_device",
-        "current_device",
-        "init",
-        "is_bf16_supported",
-        "memory_summary",
-        "max_memory_allocated",
-        "current_stream",
-        "Stream",
-        "Event",
-        "device_of",
-        "reset_peak_memory_stats",
-    ]
-)
-DRAWS = (
-    "random.shuffle",
-    "random.sample",
-    "random.choice",
-    "numpy.random.permutation",
-    "numpy.random.shuffle",
-    "numpy.random.choice",
-    "sklearn.model_selection.train_test_split",
-    "torch.utils.data.random_split",
-    "torch.utils.data.dataset.random_split",
-)
-SEEDS = ("set_seed", "manual_seed", "manual_seed_all", "seed", "seed_everything", "enable_full_determinism")
 
 
 class Known(Library):

@@ -3,64 +3,16 @@
 import ast
 import re
 import sys
-import warnings
-from collections.abc import Mapping
-from pathlib import Path
-from typing import NamedTuple
 
-from accel_doctor.contracts import Operation, canonical
-from accel_doctor.source.frameworks import Frameworks
+from accel_doctor.source.imports import Imports
+from accel_doctor.source.parsing import Module, Parse
 from accel_doctor.source.ranks import EVERY
 from accel_doctor.source.state import Cut, Loop
 from accel_doctor.source.syntax import Class, Function, Scope, called_by_name, called_on_self
 from accel_doctor.source.values import Value, constant
 
-FOREIGN = frozenset(
-    [
-        "torch",
-        "accelerate",
-        "transformers",
-        "datasets",
-        "numpy",
-        "pandas",
-        "tqdm",
-        "wandb",
-        "diffusers",
-        "peft",
-        "deepspeed",
-        "lightning",
-        "pytorch_lightning",
-        "torchvision",
-        "torchaudio",
-        "matplotlib",
-        "sklearn",
-        "scipy",
-        "huggingface_hub",
-        "tensorboard",
-        "tensorboardX",
-        "mlflow",
-        "omegaconf",
-        "hydra",
-        "click",
-        "evaluate",
-        "trl",
-        "PIL",
-        "cv2",
-        "einops",
-        "safetensors",
-        "yaml",
-        "rich",
-        "loguru",
-        "nltk",
-        "sentencepiece",
-        "bitsandbytes",
-        "timm",
-        "monai",
-        "tokenizers",
-        "jax",
-    ]
-)
-MODULE_LIMIT = 40
+FRAMES = 4000
+"""Of Python's stack: calls are followed into modules that import others in turn."""
 SPEAKS = re.compile(
     r"(import|from)\s+accelerate\b|accelerator\.(is_main|is_local|is_last|prepare|backward|gather|reduce|wait_for|print|process_index|sync_|num_processes|unwrap)"
 )
@@ -72,24 +24,11 @@ METRIC = re.compile(
 RANKED = re.compile(r"accelerator|rank|\bdist\.(get|all|is_|barrier|broad)|barrier|all_reduce|is_main|is_master|fabric")
 
 
-class Module(NamedTuple):
-    """A parsed file."""
-
-    path: str
-    file: Path | None
-    tree: ast.Module
-    text: str
-
-
-class Reader(Frameworks):
+class Reader(Imports):
     """The reading of one script and the local modules it imports."""
 
-    def __init__(self, parse: "Parse", module: Module) -> None:
-        super().__init__()
-        self.parse, self.main = parse, module
-        self.contracts = parse.contracts
-        self.modules: dict[str, Scope] = {}
-        self.unfollowed: list[str] = []
+    def __init__(self, parse: Parse, module: Module) -> None:
+        super().__init__(parse, module)
         self.texts: dict[str, str] = {}
         self.roots: list[tuple[int, int, Function]] = []
         self.partings: list[tuple[Loop, int]] = []
@@ -101,16 +40,21 @@ class Reader(Frameworks):
 
     def read(self) -> None:
         """Read the script; what stops it is in ``cut``."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, FRAMES))
         try:
-            self._module(self.main, "__main__")
+            self.read_module(self.main, "__main__")
             self._escapes()
             self._rest()
         except Cut as end:
             self.cut = str(end)
         except RecursionError:
             self.cut = "it is nested too deeply"
+        finally:
+            sys.setrecursionlimit(limit)
 
-    def _module(self, module: Module, name: str) -> Scope:
+    def read_module(self, module: Module, name: str) -> Scope:
+        """Read a module from its first line to its last."""
         scope = Scope(module.path, "<module>")
         self.modules[str(module.file or module.path)] = scope
         self.texts[module.path] = module.text
@@ -118,7 +62,9 @@ class Reader(Frameworks):
         scope.names["__name__"] = constant(name)
         kept = self.ranks, self.local, self.guards, self.loops, self.contexts, self.scopes
         self.ranks, self.local, self.guards, self.loops, self.contexts, self.scopes = EVERY, "", [], [], [], [scope]
+        self.depth += 1
         self.block(module.tree.body)
+        self.depth -= 1
         self.ranks, self.local, self.guards, self.loops, self.contexts, self.scopes = kept
         return scope
 
@@ -129,60 +75,6 @@ class Reader(Frameworks):
             self.flags.add("seeded")
         if re.search(r"device_specific\s*=\s*True", text):
             self.flags.discard("seeded")
-
-    def imported(self, module: str, name: str | None, level: int, node: ast.AST) -> Value:
-        """Return what an import brings: a local module is read, another is known by its names."""
-        top = module.partition(".")[0]
-        if name and f"{module}.{name}" in self.contracts:
-            return Value("ref", ref=f"{module}.{name}")
-        if not level and (top in FOREIGN or top in sys.stdlib_module_names):
-            return Value("ref", ref=canonical(f"{module}.{name}" if name else module))
-        scope = self._local(module, level)
-        if scope is None and name is not None:
-            inner = self._local(f"{module}.{name}" if module else name, level)
-            if inner is not None:
-                return Value("module", func=inner)
-        if scope is None:
-            if level and module not in self.unfollowed:
-                self.unfollowed.append("." * level + module)
-            return (
-                self.by_name(name, name).but(ref="")
-                if level and name
-                else Value("ref", ref=canonical(f"{module}.{name}" if name else module))
-            )
-        if name is None:
-            return Value("module", func=scope)
-        return scope.names.get(name) or Value(text=name)
-
-    def imported_all(self, node: ast.ImportFrom) -> None:
-        """Take every name of a local module."""
-        scope = (
-            self._local(node.module or "", node.level) if (node.module or "").partition(".")[0] not in FOREIGN else None
-        )
-        if scope is not None:
-            for name, value in scope.names.items():
-                if not name.startswith("_"):
-                    self.scope.names[name] = value
-
-    def _local(self, module: str, level: int) -> Scope | None:
-        base = self.main.file.parent if self.main.file else None
-        if base is None or (not module and not level):
-            return None
-        current = self.parse.folder_of(self.scope.path) or base
-        folders = [current.joinpath(*[".."] * (level - 1))] if level else [current, base, base.parent]
-        parts = module.split(".") if module else []
-        for folder in dict.fromkeys(folders):
-            found = self.parse.find(folder, parts)
-            if found is not None:
-                return self._read_local(found)
-        return None
-
-    def _read_local(self, file: Path) -> Scope | None:
-        known = self.modules.get(str(file))
-        if known is not None:
-            return known
-        module = self.parse.module(file) if len(self.modules) < MODULE_LIMIT else None
-        return self._module(module, file.stem) if module is not None else None
 
     def _escapes(self) -> None:
         states = 0
@@ -338,56 +230,3 @@ class Reader(Frameworks):
 
 def _trains(loop: ast.AST) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
-
-
-class Parse:
-    """Finds and parses files, each once."""
-
-    def __init__(self, contracts: Mapping[str, Operation]) -> None:
-        self.contracts = contracts
-        """Of operations that the user adds."""
-        self._modules: dict[Path, Module | None] = {}
-        self._folders: dict[str, Path] = {}
-        self._found: dict[tuple[Path, str], Path | None] = {}
-
-    def known(self, module: Module) -> None:
-        """Keep a module that was parsed elsewhere."""
-        if module.file is not None:
-            self._modules[module.file.resolve()] = module
-            self._folders[module.path] = module.file.parent
-
-    def folder_of(self, path: str) -> Path | None:
-        """Return the folder of a file that was read."""
-        return self._folders.get(path)
-
-    def find(self, folder: Path, parts: list[str]) -> Path | None:
-        """Return the file of a module below a folder."""
-        key = (folder, ".".join(parts))
-        if key not in self._found:
-            target = folder.joinpath(*parts)
-            options = (
-                [target.with_name(f"{target.name}.py"), target / "__init__.py"] if parts else [folder / "__init__.py"]
-            )
-            self._found[key] = next((o.resolve() for o in options if o.is_file()), None)
-        return self._found[key]
-
-    def module(self, file: Path) -> Module | None:
-        """Return a parsed file, or ``None`` when it cannot be read."""
-        if file not in self._modules:
-            self._modules[file] = self._parsed(file)
-        return self._modules[file]
-
-    def _parsed(self, file: Path) -> Module | None:
-        try:
-            text = file.read_text(errors="replace")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(text)
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-        try:
-            path = str(file.relative_to(Path.cwd()))
-        except ValueError:
-            path = str(file)
-        self._folders[path] = file.parent
-        return Module(path, file, tree, text)

@@ -10,79 +10,16 @@ from accel_doctor.source.owners import Owners
 from accel_doctor.source.ranks import EVERY, Cond, only
 from accel_doctor.source.syntax import dotted, short
 from accel_doctor.source.values import LOCAL, MISSING, RANK, SHAPE, Forward, Thing, Value, joined, truth
-
-PARAMETERS = frozenset(("parameters", "named_parameters", "trainable_parameters"))
-QUIET_METHODS = frozenset(
-    [
-        "train",
-        "eval",
-        "state_dict",
-        "load_state_dict",
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "half",
-        "bfloat16",
-        "double",
-        "apply",
-        "modules",
-        "named_modules",
-        "children",
-        "named_children",
-        "buffers",
-        "named_buffers",
-        "zero_grad",
-        "enable_input_require_grads",
-        "gradient_checkpointing_enable",
-        "disable_gradient_checkpointing",
-        "get_input_embeddings",
-        "get_output_embeddings",
-        "resize_token_embeddings",
-        "tie_weights",
-        "register_forward_hook",
-        "register_full_backward_hook",
-        "set_attn_processor",
-        "enable_xformers_memory_efficient_attention",
-        "save_pretrained",
-        "push_to_hub",
-        "print_trainable_parameters",
-        "num_parameters",
-        "add_adapter",
-        "set_adapter",
-        "no_sync",
-        "register_comm_hook",
-        "get_submodule",
-        "register_buffer",
-        "add_module",
-        "items",
-        "keys",
-        "values",
-        "get",
-        "append",
-        "extend",
-        "merge_and_unload",
-    ]
+from accel_doctor.source.vocabulary import (
+    NAMED_CALLS,
+    ON_PATH,
+    PARAMETERS,
+    PATH_AT,
+    PATH_WORDS,
+    QUIET_METHODS,
+    QUIETING,
+    WRITES,
 )
-WRITES = frozenset((Kind.WRITE, Kind.SAVE, Kind.DELETE, Kind.FOLDER))
-PATH_AT = {
-    "torch.save": 1,
-    "torchvision.utils.save_image": 1,
-    "shutil.copy": 1,
-    "shutil.copy2": 1,
-    "shutil.copyfile": 1,
-    "shutil.copytree": 1,
-    "shutil.move": 1,
-    "safetensors.torch.save_file": 1,
-    "safetensors.torch.save_model": 1,
-    "joblib.dump": 1,
-    "torchaudio.save": 0,
-}
-PATH_WORDS = ("f", "path", "file", "filename", "fname", "save_directory", "dst", "path_or_buf", "fp")
-ON_PATH = frozenset(("write_text", "write_bytes", "mkdir", "unlink", "rmdir"))
-QUIETING = ("init_distributed_mode", "setup_for_distributed", "init_distributed_device_and_print")
-"""The field's own set-up functions, which replace print on all ranks but the first."""
-NAMED_CALLS = ("get_rank", "get_local_rank", "get_world_size", "get_global_rank", "get_process_index")
 
 
 class Roles(Owners):

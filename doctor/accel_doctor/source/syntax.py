@@ -5,6 +5,9 @@ from typing import Any
 
 from accel_doctor.source.values import Value
 
+PENDING = "pending"
+"""The kind of a value that an imported module's own import brings: ``func`` reads it."""
+
 
 class Names(dict[str, Value]):
     """Names and what they hold; what is set while a journal is kept can be undone, and costs what was set."""
@@ -15,8 +18,20 @@ class Names(dict[str, Value]):
 
     def __setitem__(self, name: str, value: Value) -> None:
         if self.journal is not None:
-            self.journal.append((name, self.get(name)))
+            self.journal.append((name, super().get(name)))
         super().__setitem__(name, value)
+
+    def __getitem__(self, name: str) -> Value:
+        held = super().__getitem__(name)
+        if held.kind == PENDING:
+            super().__setitem__(name, Value(text=name))  # where modules import each other, it is not known yet
+            held = held.func()
+            super().__setitem__(name, held)
+        return held
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return what a name holds; what an import brings is read at its first use."""
+        return self[name] if name in self else default  # noqa: SIM401 - it is this very method
 
     def keep(self) -> "list[tuple[str, Value | None]] | None":
         """Begin a journal, and return the one that was kept so far."""
@@ -26,7 +41,7 @@ class Names(dict[str, Value]):
     def undo(self, outer: "list[tuple[str, Value | None]] | None") -> dict[str, Value]:
         """Undo what was set since ``keep``, and return it."""
         journal, self.journal = self.journal or [], outer
-        changed = {name: self[name] for name, _ in journal if name in self}
+        changed = {name: super(Names, self).__getitem__(name) for name, _ in journal if name in self}
         for name, old in reversed(journal):
             if old is None:
                 self.pop(name, None)
@@ -139,6 +154,28 @@ def assigned(node: ast.AST) -> frozenset[str]:
         _ASSIGNED.clear()
     _ASSIGNED[id(node)] = (node, frozenset(names))
     return frozenset(names)
+
+
+_ASKED: dict[int, tuple[ast.AST, tuple[bool, bool, tuple[str, ...]]]] = {}
+
+
+def asked(test: ast.AST) -> tuple[bool, bool, tuple[str, ...]]:
+    """Return whether a condition counts modulo something, whether it speaks of synchronising, and its names."""
+    known = _ASKED.get(id(test))
+    if known is not None and known[0] is test:
+        return known[1]
+    modulo = synced = False
+    names: list[str] = []
+    if isinstance(test, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Attribute, ast.Name)):
+        for node in ast.walk(test):
+            modulo = modulo or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod))
+            text = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            synced = synced or "sync" in text or "is_accum" in text or "update_grad" in text
+            names += [text] if isinstance(node, ast.Name) else []
+    if len(_ASKED) > 4096:
+        _ASKED.clear()
+    _ASKED[id(test)] = (test, (modulo, synced, tuple(names)))
+    return _ASKED[id(test)][1]
 
 
 def called_on_self(made: Class) -> frozenset[str]:

@@ -231,3 +231,16 @@ def test_what_a_config_leaves_out_may_come_from_its_command() -> None:
     assert report("many.yaml", "zero.yaml") == (0, {})
     Path("typo.yaml").write_text("distributed_type: MULTI_GPU\nnum_machine: 2\n")
     assert report("typo.yaml") == (1, {"LCH005": [("typo.yaml", 2)]})
+
+
+def test_modules_that_import_each_other_are_read() -> None:
+    Path("pkg").mkdir()
+    Path("pkg/__init__.py").write_text("from pkg.a import show\nfrom pkg.b import *\n")
+    Path("pkg/a.py").write_text("from pkg.b import show\n")
+    Path("pkg/b.py").write_text("from pkg.a import show\nfrom pkg.c import meet\n")
+    Path("pkg/c.py").write_text("from pkg import show\n\ndef meet(acc):\n    acc.wait_for_everyone()\n")
+    Path("train.py").write_text(
+        "from accelerate import Accelerator\nfrom pkg import meet, show\naccelerator = Accelerator()\nshow(1)\n"
+        "if accelerator.is_main_process:\n    meet(accelerator)\n"
+    )
+    assert report("train.py") == (1, {"HNG002": [("pkg/c.py", 4)]})
