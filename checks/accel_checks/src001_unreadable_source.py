@@ -6,6 +6,10 @@ from accel_doctor.check import Check, Finding, Invariant, Judge, Location
 from accel_doctor.evidence import Evidence
 
 
+PYTHON = (".py", ".ipynb", ">")
+"""Of standard input, ``<stdin>``, too."""
+
+
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Name the files that were not judged, and why."""
     for file in evidence.source.files if evidence.source else ():
@@ -14,7 +18,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
                 message=f"{file.path} was not judged: {file.error}"
                 if file.error
                 else f"{file.path} was judged in part: {file.cut}",
-                wanted="Python that its own parser takes",
+                wanted="Python that its own parser takes" if file.path.endswith(PYTHON) else "a file that sets a launch",
                 location=Location(file.path, file.error_line),
             )
 

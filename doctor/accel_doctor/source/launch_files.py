@@ -16,6 +16,11 @@ DEEPSPEED = re.compile(rb"\"(zero_optimization|train_micro_batch_size_per_gpu)\"
 LAUNCHER = re.compile(
     r"\b(accelerate\s+launch|torchrun|deepspeed|python3?\s+-m\s+(torch\.distributed\.(run|launch)|accelerate\.commands\.launch))\b"
 )
+SHOWING = re.compile(r"(^|[;&|(]\s*)\s*(echo|printf|grep|alias|log|info)\b[^;&|]*$")
+"""A command that shows what follows, and does not run it."""
+HERE = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
+RUNNING = re.compile(r"\b(sbatch|bash|sh|ssh|srun|zsh)\b")
+ENDING = re.compile(r"&&?$|\|\|?|;|\d?>|&>|<")
 SHELLS = (".sh", ".sbatch", ".bash", ".slurm")
 CONFIGS = (".yaml", ".yml")
 JSON = (".json",)
@@ -37,14 +42,38 @@ def commands_of(text: str) -> list[Command]:
     found, index = [], 0
     while index < len(lines):
         start, joined = index, lines[index]
-        while joined.rstrip().endswith("\\") and index + 1 < len(lines):
+        while _goes_on(joined) and index + 1 < len(lines):
             index += 1
-            joined = f"{joined.rstrip()[:-1]} {lines[index]}"
+            joined = f"{joined[:-1]} {lines[index]}"
         index += 1
         match = None if joined.lstrip().startswith("#") else LAUNCHER.search(joined)
-        if match:
-            found.append(Command(start + 1, _words(joined[match.start() :]), _lost(lines, index)))
+        if match and not SHOWING.search(joined[: match.start()]):
+            words = _words(_inside_quote(joined[: match.start()], joined[match.start() :]))
+            found.append(Command(start + 1, words, _lost(lines, index)))
+        index = _after_text(lines, index, joined)
     return found
+
+
+def _goes_on(line: str) -> bool:
+    """Return whether a line goes on in the next: a backslash followed by anything, a blank too, does not do it."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _after_text(lines: list[str], index: int, line: str) -> int:
+    """Return the line after a here-document that no shell is to run, else the same line."""
+    match = HERE.search(line)
+    if match is None or line.lstrip().startswith("#") or RUNNING.search(line[: match.start()]):
+        return index
+    end = next((i for i in range(index, len(lines)) if lines[i].strip() == match[1]), None)
+    return index if end is None else end + 1
+
+
+def _inside_quote(before: str, command: str) -> str:
+    """Return a command up to the quote that was opened before it."""
+    for quote in "'\"":
+        if before.count(quote) % 2:
+            return command.partition(quote)[0]
+    return command
 
 
 def _words(command: str) -> tuple[str, ...]:
@@ -52,13 +81,22 @@ def _words(command: str) -> tuple[str, ...]:
         words = shlex.split(command, comments=True)
     except ValueError:
         words = command.split()
-    end = next((i for i, w in enumerate(words) if w in ("&&", "||", "|", ";", "&", ">", "2>&1", ">>")), len(words))
-    return tuple(words[:end])
+    taken: list[str] = []
+    for word in words:
+        if ENDING.match(word):
+            break
+        taken.append(word.rstrip(";)") if not word.endswith("))") else word)
+        if word.endswith(";"):
+            break
+    return tuple(taken)
 
 
 def _lost(lines: list[str], index: int) -> int | None:
-    """Return the line of flags that stands alone after a command, to which it must have belonged."""
-    return index + 1 if index < len(lines) and re.match(r"\s*--\w", lines[index]) else None
+    """Return the line that stands alone after a command, to which it must have belonged."""
+    if index >= len(lines) or not lines[index].strip():
+        return None
+    blank_after = re.search(r"\\[ \t]+$", lines[index - 1]) is not None
+    return index + 1 if blank_after or re.match(r"\s*--\w", lines[index]) else None
 
 
 def is_config(name: str, data: bytes) -> bool:

@@ -54,3 +54,37 @@ def test_suppressions_name_ids_and_reasons_and_live_in_comments_only() -> None:
         "y = '# accel-doctor: ignore'\nz  # accel-doctor: ignore\n"
     )
     assert [(s.line, s.ids, s.reason) for s in found] == [(1, ("LOG001", "CKP003"), "a reason"), (3, (), "")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'echo "accelerate launch --nope x.py"\n',
+        "cat <<EOF\nusage: accelerate launch x.py\n  --lr the rate\nEOF\n",
+        "cat > readme.md <<'END'\ntorchrun x.py\n  --lr\nEND\n",
+    ],
+)
+def test_what_is_only_shown_is_no_command(text: str) -> None:
+    assert commands_of(text) == []
+
+
+def test_a_text_for_a_shell_is_commands() -> None:
+    (command,) = commands_of("sbatch <<EOF\n#!/bin/bash\nsrun torchrun x.py\nEOF\n")
+    assert command == (3, ("torchrun", "x.py"), None)
+
+
+def test_a_command_ends_where_the_shell_ends_it() -> None:
+    found = commands_of(
+        "torchrun a.py; echo done\n(cd x && torchrun b.py)\nbash -c 'torchrun c.py --n $N' | tee log\n"
+        'torchrun d.py > log 2>&1 &\nCMD="torchrun e.py"\ntorchrun f.py --n $((A * 2))\n'
+    )
+    scripts = [c.words[1:] for c in found]
+    assert scripts == [
+        ("a.py",), ("b.py",), ("c.py", "--n", "$N"), ("d.py",), ("e.py",), ("f.py", "--n", "$((A", "*", "2))"),
+    ]  # fmt: skip
+
+
+def test_a_blank_after_the_backslash_cuts_a_command_short() -> None:
+    (cut,) = commands_of("torchrun --nproc_per_node 2 \\ \n  train.py\n")
+    (whole,) = commands_of("torchrun --nproc_per_node 2 \\\n  train.py\n\n")
+    assert (cut.lost, whole.lost) == (2, None)
