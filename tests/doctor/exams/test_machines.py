@@ -139,12 +139,12 @@ def test_a_main_address_by_name_is_well(two: tuple[Node, ...], doctors: Doctors)
     assert (codes, failed(seen)) == ([0, 0], [])
 
 
-def test_a_host_name_that_resolves_to_loopback_is_where_gloo_listens(two: tuple[Node, ...], doctors: Doctors) -> None:
-    two[1].name_hosts([f"{two[0].address} {two[0].name}", f"127.0.1.1 {two[1].name}"])
+def test_host_names_that_resolve_to_loopback_are_where_gloo_listens(two: tuple[Node, ...], doctors: Doctors) -> None:
+    for node in two:  # as Debian's installer writes it; with one such host gloo still connects from its side
+        node.name_hosts([f"127.0.1.1 {node.name}"])
     codes, seen = preflight(doctors, two)
     assert (codes[0], failed(seen)) == (1, ["NET005"])
-    assert finding(seen, "NET005")["host"] == "node-b"
-    assert "gloo on node-b listens on loopback (127.0.1.1)" in finding(seen, "NET005")["message"]
+    assert "gloo on node-a and node-b listens on loopback (127.0.1.1)" in finding(seen, "NET005")["message"]
 
 
 def test_an_interface_that_the_peers_cannot_reach_is_named(two: tuple[Node, ...], doctors: Doctors) -> None:
