@@ -8,10 +8,10 @@ from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.log import Log
 
 if TYPE_CHECKING:
-    from accel_doctor.logs.cause import Cause, Unclear
+    from accel_doctor.logs.cause import Cause
 
-_LAST: list[tuple[Log, "Cause | Unclear"]] = []
-"""The last log and what it tells, since every check asks it in turn."""
+_LAST: list[tuple[Log, "Cause | str"]] = []
+"""The last log and what it tells, or why it does not, since every check asks it in turn."""
 
 
 def from_log(check_id: str) -> Judge:
@@ -20,8 +20,8 @@ def from_log(check_id: str) -> Judge:
     def judge(evidence: Evidence) -> Iterator[Finding]:
         assert evidence.log is not None  # noqa: S101 - the judge needs it
         cause = _told(evidence.log)
-        if not hasattr(cause, "check"):
-            raise NotApplicable(cause.why)
+        if isinstance(cause, str):
+            raise NotApplicable(cause)
         if cause.check != check_id:
             raise NotApplicable(f"the log tells of {cause.check}")
         yield _finding(cause, evidence.log)
@@ -29,7 +29,7 @@ def from_log(check_id: str) -> Judge:
     return Judge(needs=("log",), judge=judge)
 
 
-def _told(log: Log) -> "Cause | Unclear":
+def _told(log: Log) -> "Cause | str":
     from accel_doctor.logs.cause import explain  # noqa: PLC0415 - every verb loads the checks, one alone reads logs
 
     if not _LAST or _LAST[0][0] is not log:

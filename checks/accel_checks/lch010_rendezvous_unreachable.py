@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from accel_checks._log import from_log
 from accel_checks._machines import hosts_text, joined, last_word, machines_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable
 from accel_doctor.evidence import Evidence, Machine, Reach
@@ -88,6 +89,6 @@ CHECK = Check(
     title="The address where the ranks meet cannot be reached from a machine",
     why="That machine's ranks wait for the store until its timeout, and the others wait for them; nothing is printed.",
     fix="look at the address and the port of --main_process_ip and --main_process_port from that machine",
-    judges=(Judge(needs=("machines",), judge=judge),),
+    judges=(Judge(needs=("machines",), judge=judge), from_log("LCH010")),
     consequence_of=("LCH011", "LCH012"),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._log import from_log
 from accel_checks._machines import hosts_text, last_word, machines_of, troubled
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold
 from accel_doctor.evidence import Bound, Evidence, Host, Interface, Machine
@@ -147,6 +148,7 @@ CHECK = Check(
         Judge(needs=("hosts",), judge=judge_names),
         Judge(needs=("machines",), judge=judge_reach),
         Judge(needs=("machines", "hosts"), judge=judge_speed),
+        from_log("NET005"),
     ),
     consequence_of=("LCH010", "LCH011"),
     thresholds=(SLOWER,),

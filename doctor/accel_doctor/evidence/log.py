@@ -34,6 +34,8 @@ class LogEvent(Record, frozen=True, kw_only=True):
     """Class of the exception."""
     site: Site | None = None
     """Innermost line of the user's in its traceback."""
+    link: str = ""
+    """How it came from the exception before it: ``cause``, ``handling``, or ``worker`` where that only repeats it."""
     told_by_hook: bool = False
     """A traceback that torch marks with the rank: nobody caught it."""
     at: str = ""

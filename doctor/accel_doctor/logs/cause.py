@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from accel_doctor.evidence.log import Log, LogDeath
-from accel_doctor.logs.failures import UNKNOWN, Failure, failures, refined, signal_of, survived
+from accel_doctor.logs.failures import LAUNCHERS, UNKNOWN, Failure, failures, refined, signal_of, survived
 from accel_doctor.logs.hang import Waiting, explain_timeouts, explain_waits, numbers
 from accel_doctor.logs.signatures import signatures
 
@@ -15,13 +15,15 @@ OF_MEMORY = frozenset({"kernel-oom", "slurm-oom", "kubernetes-oom"})
 OF_DEVICES = frozenset({"xid", "xid-nvlink", "gpu-lost"})
 OF_LINKS = ("NET003", "NET005", "LCH010")
 KILLS = {signal.SIGKILL: "HNG004", signal.SIGBUS: "ENV003"}
+WORDS = {signal.SIGSEGV: " (segmentation fault)", signal.SIGABRT: " (it gave up by itself)"}
 PROGRAMS = ("python", "pt_", "ray", "torchrun", "accelerate", "deepspeed")
 FIXES = {
-    signal.SIGKILL: "look for the kernel's OOM killer (dmesg | grep -i kill) and the job's memory limit; else somebody ended it",
+    signal.SIGKILL: "look for the kernel's OOM killer (dmesg) and at the job's memory limit; else somebody ended it",
     signal.SIGBUS: "give /dev/shm more room (docker run --shm-size or --ipc=host), or take fewer workers",
-    signal.SIGSEGV: "take the Python stack with PYTHONFAULTHANDLER=1; suspect the last compiled extension that was called",
+    signal.SIGSEGV: "take the Python stack with PYTHONFAULTHANDLER=1; suspect the last compiled extension called",
     signal.SIGABRT: "read what the library said before it gave up, with TORCH_SHOW_CPP_STACKTRACES=1",
 }
+ASK = "ask who ended it: a scheduler's limit, preemption, scancel, or somebody at the keyboard"
 MOST_HEARD = 4
 
 
@@ -39,26 +41,31 @@ class Cause(NamedTuple):
     values: dict[str, float] = {}
 
 
-class Unclear(NamedTuple):
-    """Why the log does not tell."""
-
-    why: str
-
-
-def explain(log: Log) -> Cause | Unclear:
+def explain(log: Log) -> Cause | str:
     """Return the cause, or why there is none to name."""
-    if not log.size_bytes:
-        return Unclear("the log is empty")
-    found = failures(log)
-    deaths = _last_run(log)
+    found, deaths = failures(log), _last_run(log)
     stopped = min((f.event.first_line for f in found if f.signature.id in OUTSIDE), default=log.lines + 1)
-    roots = [f for f in found if _is_cause(f, log, deaths) and f.event.first_line < stopped]
+    waiting = explain_waits(log) or explain_timeouts(found, log)
+    roots = [f for f in found if _is_cause(f, log, deaths) and f.event.first_line < stopped and not _later(f, waiting)]
     kill = _kill(deaths, stopped)
-    cause = _of_roots(roots, kill, found, log, deaths)
-    cause = cause or _of_waiting(explain_waits(log) or explain_timeouts(found, log), log)
-    cause = cause or _of_kill(kill, found, log) or _of_outside(found, deaths) or _of_symptom(found, log, deaths)
-    cause = cause or _of_exit(deaths, stopped)
-    return _with_rest(cause, found, log, deaths) if cause else Unclear(_why_unclear(found, log))
+    cause = _of_roots(roots, kill, found, deaths)
+    if cause is None and kill is not None and _kept_away(kill, waiting):
+        cause = _of_kill(kill, found, log)
+    cause = cause or _of_waiting(waiting, log) or _of_kill(kill, found, log) or _of_outside(found, deaths)
+    cause = cause or _of_symptom(found, log, deaths) or _of_exit(deaths, stopped)
+    return _with_rest(cause, found, log, deaths) if cause else _why_unclear(found, log)
+
+
+def _later(failure: Failure, waiting: Waiting | None) -> bool:
+    """Return whether a rank says it after ranks, it among them, had waited in vain: that came first."""
+    if waiting is None or failure.signature.scope == "machine" or failure.event.first_line < waiting.line:
+        return False
+    return failure.rank is None or failure.rank not in waiting.ranks
+
+
+def _kept_away(kill: LogDeath, waiting: Waiting | None) -> bool:
+    """Return whether a rank that others waited for was killed: a watchdog aborts those that wait."""
+    return waiting is not None and kill.rank in waiting.ranks and signal_of(kill) != signal.SIGABRT
 
 
 def _last_run(log: Log) -> list[LogDeath]:
@@ -90,7 +97,7 @@ def _kill(deaths: Iterable[LogDeath], stopped: int) -> LogDeath | None:
 
 
 def _of_roots(
-    roots: list[Failure], kill: LogDeath | None, found: list[Failure], log: Log, deaths: list[LogDeath]
+    roots: list[Failure], kill: LogDeath | None, found: list[Failure], deaths: list[LogDeath]
 ) -> Cause | None:
     faults = [f for f in roots if f.signature.id in OF_DEVICES]
     memory = [f for f in roots if f.signature.id in OF_MEMORY]
@@ -99,13 +106,13 @@ def _of_roots(
     if first is not None and not (memory and first.signature.id in ("worker-killed", "shell-killed")):
         on_device = any(word in first.event.text for word in ("CUDA", "NCCL", "cuda", "NVLink"))
         if faults and on_device and first.signature.check != "MEM001":
-            return _cause(faults[0], roots, log, deaths)
+            return _cause(faults[0], roots, deaths)
         if kill is None or _outweighs(first, kill):
-            return _cause(first, roots, log, deaths)
+            return _cause(first, roots, deaths)
     if memory and (kill is None or signal_of(kill) == signal.SIGKILL):
-        return _of_memory(memory[0], kill, log, deaths)
-    if kill is None and faults:
-        return _cause(faults[0], roots, log, deaths)
+        return _of_memory(memory[0], kill, deaths)
+    if faults and (kill is None or signal_of(kill) == signal.SIGABRT):
+        return _cause(faults[0], roots, deaths)
     return None
 
 
@@ -118,36 +125,37 @@ def _outweighs(first: Failure, kill: LogDeath) -> bool:
     return first.signature is not UNKNOWN and first.signature.check not in OF_LINKS
 
 
-def _of_memory(told: Failure, kill: LogDeath | None, log: Log, deaths: list[LogDeath]) -> Cause:
-    cause = _cause(told, [told], log, deaths)
+def _of_memory(told: Failure, kill: LogDeath | None, deaths: list[LogDeath]) -> Cause:
+    cause = _cause(told, [told], deaths)
     if cause.ranks or kill is None or kill.rank is None:
         return cause
     what = told.signature.told(told.event.values)
     return cause._replace(message=f"{_who((kill.rank,), kill.host)} {what}", ranks=(kill.rank,), host=kill.host)
 
 
-def _cause(first: Failure, roots: list[Failure], log: Log, deaths: list[LogDeath]) -> Cause:
+def _cause(first: Failure, roots: list[Failure], deaths: list[LogDeath]) -> Cause:
     alike = [
         f
         for f in roots
         if f.signature is first.signature and _site(f) == _site(first) and f.event.kind == first.event.kind
     ]
-    named = sorted({f.rank for f in alike if f.rank is not None} | ({first.rank} if first.rank is not None else set()))
-    ranks = tuple(named) if first.signature.scope != "world" else ()
-    if not ranks and first.signature.scope == "rank":
-        ranks = _by_exit(first, deaths)
+    named = {f.rank: None for f in (first, *sorted(alike, key=lambda f: f.rank or 0)) if f.rank is not None}
+    world = first.signature.scope == "world"
+    ranks = () if world else tuple(named) or (_by_exit(first, deaths) if first.signature.scope == "rank" else ())
     event = first.event
-    place = f" at {event.site.path}:{event.site.line}" if event.site and first.signature.scope == "rank" else ""
-    what = first.signature.told(event.values)
+    place = f" at {event.site.path}:{event.site.line}" if event.site and not world else ""
+    what = first.signature.told(event.values) + place
     if first.signature is UNKNOWN:
-        what = f"failed by its own error{place}: {event.kind}: {event.values.get('message', '')}".rstrip(": ")
-    else:
-        what += place
-    who = _who(ranks, first.host) if first.signature.scope != "world" else "the job"
-    if first.signature.check == "NET007" and "other" not in event.values:
-        return Cause("NET007", f"{who} {what}", event.text, first.signature.fix, event.line, (), first.host)
-    ranks = (*ranks, int(event.values["other"])) if event.values.get("other", "").isdigit() else ranks
-    return Cause(first.signature.check, f"{who} {what}", event.text, first.signature.fix, event.line, ranks, first.host)
+        what += f": {event.kind}: {event.values.get('message', '')}".rstrip(": ")
+    who = "the job" if world else _who(ranks[:1], first.host)
+    alike_too = f" ({numbers(ranks[1:])} alike)" if ranks[1:] else ""
+    blamed = ranks
+    if event.values.get("other", "").isdigit():
+        blamed = (*ranks, int(event.values["other"]))
+    elif first.signature.check == "NET007":
+        blamed = ()  # who reports it is not the one that went astray
+    message = f"{who} {what}{alike_too}"
+    return Cause(first.signature.check, message, event.text, first.signature.fix, event.line, blamed, first.host)
 
 
 def _site(failure: Failure) -> object:
@@ -156,13 +164,14 @@ def _site(failure: Failure) -> object:
 
 def _by_exit(first: Failure, deaths: list[LogDeath]) -> tuple[int, ...]:
     """Return the rank of an error that bears none: the only one that left by itself, or all of them."""
-    left = sorted({d.rank for d in deaths if d.rank is not None and d.by != "srun" and signal_of(d) in (None, signal.SIGABRT)
-                   and d.exit_code})  # fmt: skip
+    by_itself = (None, signal.SIGABRT)
+    known = [d for d in deaths if d.rank is not None and d.by != "srun" and d.exit_code]
+    left = sorted({d.rank for d in known if d.rank is not None and signal_of(d) in by_itself})
     return tuple(left) if len(left) == 1 or first.event.count == len(left) else ()
 
 
 def _who(ranks: tuple[int, ...], host: str) -> str:
-    on = f" on {host}" if host else ""
+    on = f" on {host}" if host and host != "localhost" else ""
     return f"{numbers(ranks)}{on}" if ranks else f"a rank{on}"
 
 
@@ -183,20 +192,19 @@ def _of_waiting(waiting: Waiting | None, log: Log) -> Cause | None:
 def _of_kill(kill: LogDeath | None, found: list[Failure], log: Log) -> Cause | None:
     if kill is None or (number := signal_of(kill)) is None:
         return None
-    name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
-    words = {signal.SIGSEGV: " (segmentation fault)", signal.SIGKILL: "", signal.SIGABRT: " (it gave up by itself)"}
-    said = [f for f in found if f.signature.id in ("cpp-exception", "abort-python") and f.role != "echo"]
-    who = _who(() if kill.rank is None else (kill.rank,), kill.host)
-    which = "" if kill.rank is not None else f"; {kill.by} does not say which"
+    ranks = () if kill.rank is None else (kill.rank,)
+    kind = signal.Signals(number) if number in signal.valid_signals() else None
+    said = [f.event.values.get("why", "") for f in found if f.signature.id == "cpp-exception"]
+    what = f"was killed by signal {number}" + (f", {kind.name}{WORDS.get(kind, '')}" if kind else "")
+    which = "" if ranks else f"; {kill.by} does not say which"
     process = f" (pid {kill.pid})" if kill.pid else ""
     return Cause(
-        KILLS.get(signal.Signals(number), "HNG004") if number in signal.valid_signals() else "HNG004",
-        f"{who}{process} was killed by signal {number}, {name}{words.get(number, '')}{which}"
-        + (f": {said[0].event.values.get('why', '')}" if said else ""),
+        KILLS.get(kind, "HNG004") if kind else "HNG004",
+        f"{_who(ranks, kill.host)}{process} {what}{which}" + (f": {said[0]}" if said else ""),
         next((e.text for e in log.events if e.line == kill.line), f"exit code {kill.exit_code}"),
-        FIXES.get(signal.Signals(number), "") if number in signal.valid_signals() else "",
+        FIXES.get(kind, "") if kind else "",
         kill.line,
-        () if kill.rank is None else (kill.rank,),
+        ranks,
         kill.host,
         values={"signal": float(number), **({"pid": float(kill.pid)} if kill.pid else {})},
     )
@@ -204,14 +212,14 @@ def _of_kill(kill: LogDeath | None, found: list[Failure], log: Log) -> Cause | N
 
 def _of_outside(found: list[Failure], deaths: list[LogDeath]) -> Cause | None:
     ended = [f for f in found if f.signature.id in OUTSIDE]
+    if deaths and not ended and all(signal_of(d) == signal.SIGTERM for d in deaths):
+        message = "the ranks were ended from outside (SIGTERM); none had failed before it"
+        return Cause("HNG004", message, "", ASK, deaths[0].line)
     if not ended or any(d.line < ended[0].event.first_line and d.exit_code for d in deaths):
         return None
     first = next((f for f in ended if f.role == "root"), ended[0])
-    fix = (
-        first.signature.fix or "ask who ended it: a scheduler's limit, preemption, scancel, or somebody at the keyboard"
-    )
     message = f"the job {first.signature.told(first.event.values)}; no rank had failed before it"
-    return Cause(first.signature.check, message, first.event.text, fix, first.event.line)
+    return Cause(first.signature.check, message, first.event.text, first.signature.fix or ASK, first.event.line)
 
 
 def _of_symptom(found: list[Failure], log: Log, deaths: list[LogDeath]) -> Cause | None:
@@ -220,7 +228,7 @@ def _of_symptom(found: list[Failure], log: Log, deaths: list[LogDeath]) -> Cause
     if not told or (hidden == told and any(f.role == "echo" for f in found)):
         return None
     order = {"worker-gone": 0, "nccl-generic": 1}
-    return _cause(min(told, key=lambda f: (order.get(f.signature.id, 0), f.event.line)), told, log, deaths)
+    return _cause(min(told, key=lambda f: (order.get(f.signature.id, 0), f.event.line)), told, deaths)
 
 
 def _of_exit(deaths: list[LogDeath], stopped: int) -> Cause | None:
@@ -232,9 +240,9 @@ def _of_exit(deaths: list[LogDeath], stopped: int) -> Cause | None:
     rank = first.rank or 0
     return Cause(
         "RNK001",
-        f"{_who((rank,), first.host)} left first, with exit code {first.exit_code}; its own last words are not in this log",
+        f"{_who((rank,), first.host)} left first, with exit code {first.exit_code}; it has no last words in this log",
         f"exit code {first.exit_code} by {first.by}",
-        "read that rank's own output: torchrun --log-dir and --tee 3 keep each rank's, @record writes its error into the report",
+        "read that rank's own output: torchrun --log-dir and --tee 3 keep it, @record puts its error into the report",
         first.line,
         (rank,),
         first.host,
@@ -244,8 +252,8 @@ def _of_exit(deaths: list[LogDeath], stopped: int) -> Cause | None:
 
 def _with_rest(cause: Cause, found: list[Failure], log: Log, deaths: list[LogDeath]) -> Cause:
     """Return the cause with what the others said after it, and with what the launcher says."""
-    later = [f for f in found if f.rank is not None and f.rank not in cause.ranks and f.role in ("echo", "root", "symptom")
-             and f.event.line != cause.line and f.signature.scope == "rank"]  # fmt: skip
+    others = [f for f in found if f.rank is not None and f.rank not in cause.ranks and f.event.line != cause.line]
+    later = [f for f in others if f.signature.scope == "rank" and f.signature.id not in LAUNCHERS]
     said = list(cause.evidence)
     if later and cause.check not in ("HNG001", "NET007"):
         ranks = [f.rank for f in later if f.rank is not None]
@@ -254,7 +262,7 @@ def _with_rest(cause: Cause, found: list[Failure], log: Log, deaths: list[LogDea
     blamed = next((d for d in deaths if d.first and d.rank is not None), None)
     if blamed and cause.ranks and blamed.rank not in cause.ranks and blamed.by == "torchelastic":
         said.append(
-            f"mind: torchelastic names rank {blamed.rank} as the first failure it saw; that rank only waited or lost its peer"
+            f"mind: torchelastic names rank {blamed.rank} as the first failure it saw; it only waited or lost its peer"
         )
     elif blamed and blamed.rank in cause.ranks and cause.line != blamed.line:
         said.append(
@@ -270,7 +278,7 @@ def _with_rest(cause: Cause, found: list[Failure], log: Log, deaths: list[LogDea
 def _why_unclear(found: list[Failure], log: Log) -> str:
     if log.binary_pct > 30:
         return f"{log.binary_pct:g} % of it is no text: is it a log?"
-    echoes = [f for f in found if f.role == "echo" and f.signature.id not in ("child-failed", "closing")]
+    echoes = [f for f in found if f.role == "echo" and f.signature.id not in LAUNCHERS]
     if echoes:
         ranks = [f.rank for f in echoes if f.rank is not None]
         who = numbers(ranks) if ranks else "those who speak"

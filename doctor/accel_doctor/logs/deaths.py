@@ -4,6 +4,8 @@ import re
 import signal
 from typing import Any
 
+import msgspec
+
 from accel_doctor.evidence.log import LogDeath
 
 _ELASTIC = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)")
@@ -17,14 +19,16 @@ _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following e
 _SPAWN_SIGNAL = re.compile(r"process (?P<rank>\d+) terminated with (?:signal (?P<name>SIG\w+)|exit code (?P<code>\d+))")
 _DEEPSPEED = re.compile(r"exits with return code = (?P<code>-?\d+)")
 _SRUN = re.compile(
-    r"srun: error: (?P<host>\S+): tasks? (?P<tasks>[\d,\-]+): (?P<how>Killed|Terminated|Exited with exit code (?P<code>\d+)"
+    r"srun: error: (?P<host>\S+): tasks? (?P<tasks>[\d,\-]+): "
+    r"(?P<how>Killed|Terminated|Exited with exit code (?P<code>\d+)"
     r"|Segmentation fault|Bus error|Aborted|Out Of Memory|Hangup|Interrupt)"
 )
 _MPI = re.compile(
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
 )
 _ALONE = re.compile(
-    r"CalledProcessError: Command .*(?:returned non-zero exit status (?P<code>\d+)|died with <Signals\.\w+: (?P<signal>\d+)>)"
+    r"CalledProcessError: Command .*"
+    r"(?:returned non-zero exit status (?P<code>\d+)|died with <Signals\.\w+: (?P<signal>\d+)>)"
 )
 WORDS = ("exitcode", "return code", "srun: error", "exited on signal", "terminated with", "CalledProcessError", " : ")
 _SIGNALS = {
@@ -103,7 +107,7 @@ class Deaths:
             n: int(v) for n, v in fields.items() if n in ("rank", "local_rank", "pid", "exit_code") and v is not None
         }
         words = {n: v for n, v in fields.items() if n in ("host", "at", "first")}
-        death = LogDeath(by=by, line=line, **numbers, **words)
+        death = msgspec.structs.replace(LogDeath(by=by, line=line), **numbers, **words)
         if death.rank is not None and death.pid is not None:
             self.found = [d for d in self.found if d.rank is not None or d.pid != death.pid]
         if len(self.found) < 8192:

@@ -1,4 +1,4 @@
-"""What failed by the log's own words: events with their roles, whose they are, and which of them nobody survived. Pure."""
+"""What failed by the log's own words: events with their roles, whose they are, and what nobody survived. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,8 @@ GONE = re.compile(
     r"SystemExit|SignalException|ChildFailedError|BrokenPipeError|ConnectionResetError|ConnectionRefusedError|EOFError"
 )
 """Exceptions that say no more than that another process is gone, or that this one was told to go."""
-_CAUGHT = re.compile(r"Caught (\w+) in (?:DataLoader worker|pin memory|replica)")
+LAUNCHERS = frozenset({"child-failed", "closing", "srun-abort"})
+"""What launchers say when they give up: of no rank."""
 _REFINED = {
     "checkpoint-keys": ("wrapped-keys",),
     "exception": ("wrapped-keys", "kernel-oom"),
@@ -101,20 +102,25 @@ def _unchained(run: list[Failure]) -> Iterator[Failure]:
 
 
 def _follows(before: Failure, after: Failure) -> bool:
-    near = 0 < after.event.first_line - before.event.line <= 6
-    return not after.event.kind or (near and before.event.speaker == after.event.speaker)
+    return not after.event.kind or (bool(after.event.link) and before.event.speaker == after.event.speaker)
 
 
 def _told(chain: list[Failure]) -> list[Failure]:
+    """Return the one failure of a chain of exceptions that tells why."""
     if len(chain) < 2:
         return chain
-    if chain[0].role == "echo":
-        return chain[:1]
-    if _CAUGHT.search(chain[0].event.text):
-        return chain[1:2]
+    if chain[1].event.link == "worker":
+        return _told(chain[1:])
     known = [f for f in chain if f.signature is not UNKNOWN and f.role == "root"]
+    if chain[0].role == "echo" or not known:
+        return chain[:1] if chain[0].role == "echo" or chain[1].event.link == "cause" else _last_own(chain)
+    return known[:1]
+
+
+def _last_own(chain: list[Failure]) -> list[Failure]:
+    """Return the last exception, unless it only tells that a peer is gone: then the first of its own."""
     own = [f for f in chain if f.role == "root"]
-    return (known or own or chain)[:1] if known or own[-1:] != chain[-1:] else chain[-1:]
+    return chain[-1:] if chain[-1].role == "root" else own[:1] or chain[:1]
 
 
 def _in_order(found: list[Failure]) -> list[Failure]:
@@ -132,7 +138,7 @@ def _time(at: str) -> str:
 def survived(failure: Failure, log: Log) -> bool:
     """Return whether its rank went on for long after it: somebody caught it, or tried again."""
     event = failure.event
-    if event.told_by_hook or failure.signature.scope != "rank":
+    if event.told_by_hook or failure.signature.scope == "machine" or failure.signature.id.startswith("slurm"):
         return False
     if not log.deaths:
         return event.progress_after >= 2 or event.lines_after >= 10

@@ -96,7 +96,7 @@ def _short(waits: list[LogWait], log: Log) -> Waiting | None:
     """Find ranks that by their own count had not begun the collective that the others wait in."""
     number = max(w.number or 0 for w in waits)
     behind = [
-        w for w in log.waits if w.enqueued is not None and 0 <= w.enqueued < number and w.group in ("", waits[0].group)
+        w for w in log.waits if w.enqueued is not None and 0 <= w.enqueued < number and _same(w.group, waits[0].group)
     ]
     late = sorted({w.rank for w in behind} - {w.rank for w in waits})
     if not late:
@@ -111,13 +111,18 @@ def _short(waits: list[LogWait], log: Log) -> Waiting | None:
     )
 
 
+def _same(group: str, other: str) -> bool:
+    """Return whether two names are of one group; a line without one is of the default group, which is 0."""
+    return group == other or (not other and group.partition(" ")[0] in ("", "0"))
+
+
 def _silent(waits: list[LogWait], log: Log) -> Waiting:
     inside = sorted({w.rank for w in waits})
     missing = sorted(world_of(log) - set(inside))
     where = f"{_place(waits[0])} {_seconds(waits[0])}"
     line = min(w.line for w in waits)
     if not missing and len(inside) > 1:
-        message = f"all of {numbers(inside)} were in {where}, and it never ended: a link or device, not a rank that is missing"
+        message = f"all of {numbers(inside)} were in {where}, and it never ended: a link or device, no missing rank"
         return Waiting("HNG001", message, (), line)
     if missing and len(missing) <= len(inside):
         message = f"{numbers(missing)} did not say that it waited too, while {numbers(inside)} waited in {where}"

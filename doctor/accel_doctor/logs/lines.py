@@ -1,8 +1,8 @@
 """Reads a log of any size as blocks of whole lines, in bounded memory: text of several encodings, gzip, rubbish."""
 
 import codecs
-import gzip
 import io
+import zlib
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
@@ -39,7 +39,7 @@ class Source:
         self.cut = ""
         """Why it could not be read to its end."""
         joined = _Joined(head, raw)
-        self._raw: IO[bytes] = gzip.GzipFile(fileobj=joined) if head.startswith(b"\x1f\x8b") else joined  # type: ignore[assignment]
+        self._raw: io.RawIOBase = _Unpacked(joined) if head.startswith(b"\x1f\x8b") else joined
 
     def blocks(self) -> Iterator[Block]:
         """Yield the log in blocks that end with a line, or, within a line longer than a block, anywhere."""
@@ -69,8 +69,8 @@ class Source:
 
     def _read(self) -> bytes:
         try:
-            return self._raw.read(BLOCK_BYTES)
-        except (EOFError, gzip.BadGzipFile, OSError) as error:
+            return self._raw.read(BLOCK_BYTES) or b""
+        except (zlib.error, EOFError, OSError) as error:
             self.cut = str(error) or type(error).__name__
             return b""
 
@@ -99,6 +99,40 @@ class _Joined(io.RawIOBase):
             data, self._head = (self._head, b"") if size < 0 else (self._head[:size], self._head[size:])
             return data
         return self._rest.read(size) or b""
+
+
+class _Unpacked(io.RawIOBase):
+    """The text of a gzip stream, as far as it goes."""
+
+    def __init__(self, packed: io.RawIOBase) -> None:
+        self._packed = packed
+        self._left = b""
+        self._member = zlib.decompressobj(wbits=31)
+        self._started = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some of the text, empty at its end.
+
+        Raises:
+            EOFError: the stream ends within a member.
+            zlib.error: it is broken.
+        """
+        while True:
+            if self._member.eof:
+                self._left, self._member = self._member.unused_data + self._left, zlib.decompressobj(wbits=31)
+            data = self._left or self._packed.read(2**16) or b""
+            if not data:
+                if self._started:
+                    raise EOFError("the compressed file is cut off")
+                return b""
+            text = self._member.decompress(data, max(0, size))
+            self._left = self._member.unconsumed_tail
+            self._started = not self._member.eof
+            if text:
+                return text
 
 
 def shortened(text: str) -> str:

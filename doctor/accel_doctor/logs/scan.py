@@ -1,16 +1,15 @@
 """Reads one log into evidence: each line once, in memory that does not grow with it."""
 
 import re
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
-from itertools import islice
 from typing import IO
 
 from accel_doctor.evidence.log import Log, LogEvent, Speaker
 from accel_doctor.evidence.run import Site
 from accel_doctor.logs.deaths import Deaths
 from accel_doctor.logs.lines import Block, Source, shortened
-from accel_doctor.logs.signatures import find
+from accel_doctor.logs.signatures import find, may_tell
 from accel_doctor.logs.speakers import Said, labelled, plain, said
 from accel_doctor.logs.tracebacks import BEGINS, Raised, Tracebacks
 from accel_doctor.logs.waits import Waits
@@ -29,6 +28,8 @@ SAMPLE = 64
 """Lines of each other block of which the speakers are noted."""
 QUIET = 400
 """Other lines of a block that are looked at for signs of life."""
+MOST_SHAPES = 20_000
+LONGEST_SHAPE = 1000
 MOST_EVENTS = 4000
 MOST_LINES = 200
 MOST_PROGRESS = 20
@@ -37,6 +38,7 @@ _PROGRESS = re.compile(r"\b(?:step|steps|epoch|iter|iteration|loss)\b|\d(?:it/s|
 _NEUTRAL = re.compile(
     r"^(?:frame #\d+|Exception raised from|wandb: |[=\-*]{10,}|\s*[\^~]+\s*$|<omitting|\s)|Warning:|WARNING"
 )
+_HARMLESS = re.compile(r"^Exception ignored (?:in|on)|^Error in atexit|^--- Logging error ---")
 _LAUNCH = re.compile(
     r"Setting OMP_NUM_THREADS environment variable for each process|values were not passed to `accelerate launch`"
     r"|runner\.py:\d+:main\] cmd ="
@@ -67,6 +69,7 @@ class _Event:
         self.count = 1
         self.kind = ""
         self.site: Site | None = None
+        self.link = ""
         self.text = ""
         self.hooked = told.hooked
         self.after = (0, 0)
@@ -85,39 +88,57 @@ class _Scan:
         self.last: deque[str] = deque(maxlen=8)
         self.label: bool | None = None
         self.left_out = 0
+        self.nothing: set[bytes] = set()
+        """Lines without their digits that told nothing: most logs say the same again and again."""
         self.run = 0
+        self.harmless: set[Speaker] = set()
+        """Those in a traceback that Python prints and goes on."""
         self._ended = False
         self._near = 0
 
     def take(self, block: Block) -> None:
         if self.label is None:
             self.label = labelled(plain(r.decode("utf-8", "replace")) for r in block.data[: 2**16].split(b"\n")[:200])
-        if not self._near and not self.tracebacks and not any(word in block.data for word in _TELLING):
-            self._quiet(block)
-        else:
-            self._closely(block)
+        self._rows(block.data.split(b"\n"), block.first, _telling_rows(block.data))
         self._remember(block.data)
 
-    def _quiet(self, block: Block) -> None:
-        """Note who speaks in a block that tells of no trouble, and that they live."""
-        most = QUIET if self.events else SAMPLE
-        for row in islice(_rows(block.data[: 2**18]), most):
+    def _rows(self, rows: list[bytes], first: int, telling: list[int]) -> None:
+        """Read the rows that tell of trouble, and some after each, closely; of the others see who lives."""
+        at, quiet = 0, QUIET if self.events else SAMPLE
+        while at < len(rows):
+            while telling and telling[0] < at:
+                telling.pop(0)
+            if telling[:1] == [at]:
+                self._near = WINDOW
+            if self._near or self.tracebacks:
+                self._near = max(0, self._near - 1)
+                self._row(rows[at], first + at)
+                at += 1
+                continue
+            upto = telling[0] if telling else len(rows)
+            for row in rows[at : min(upto, at + quiet)]:
+                self._lives_in(row)
+            quiet -= min(quiet, upto - at)
+            at = upto
+
+    def _row(self, row: bytes, number: int) -> None:
+        """Read what a row shows, one after the other where carriage returns write over it."""
+        for piece in row.split(b"\r") if b"\r" in row else (row,):
+            shape = piece.translate(None, b"0123456789")
+            if self.tracebacks or shape not in self.nothing:
+                if len(self.nothing) > MOST_SHAPES:
+                    self.nothing.clear()
+                if not self._line(shortened(piece.decode("utf-8", "replace")), number) and len(shape) < LONGEST_SHAPE:
+                    self.nothing.add(shape)
+            elif self.events:
+                self._lives_in(piece)
+
+    def _lives_in(self, row: bytes) -> None:
+        if row and not row.isspace():
             self._lives(said(plain(shortened(row.decode("utf-8", "replace"))), label=bool(self.label)))
 
-    def _closely(self, block: Block) -> None:
-        quiet = 0
-        for number, row in enumerate(block.data.split(b"\n"), block.first):
-            if self._near or self.tracebacks or any(word in row for word in _TELLING):
-                if any(word in row for word in _TELLING):
-                    self._near = WINDOW
-                self._near = max(0, self._near - 1)
-                for piece in _pieces(row):
-                    self._line(piece, number)
-            elif quiet < QUIET and row.strip():
-                quiet += 1
-                self._lives(said(plain(shortened(row.decode("utf-8", "replace"))), label=bool(self.label)))
-
-    def _line(self, text: str, number: int) -> None:
+    def _line(self, text: str, number: int) -> bool:
+        """Read one line closely; return whether it, or one that differs in numbers alone, may tell something."""
         told = said(plain(text), label=bool(self.label))
         self._heard(told.speaker)
         if self._ended and _LAUNCH.search(told.text):
@@ -126,17 +147,23 @@ class _Scan:
             self.launches.append(number)
         if self.world is None and (world := _WORLD.search(told.text)):
             self.world = int(world["world"])
-        self.waits.take(told.text, number, told.speaker.rank)
+        waits = self.waits.take(told.text, number, told.speaker.rank)
         reported = self.deaths.take(told.text, number)
         if reported and self.deaths.found:
             self._freeze()
-        begun = self.tracebacks.begin(told.speaker, told.text, number)
+        begun = told.speaker not in self.harmless and self.tracebacks.begin(told.speaker, told.text, number)
+        if _HARMLESS.search(told.text):
+            self.harmless.add(told.speaker)
+        elif not told.text.startswith((" ", "\t", BEGINS)):
+            self.harmless.discard(told.speaker)
         raised = None if begun else self.tracebacks.take(told.speaker, told.text)
         known = self._known(told, number, raised)
         if isinstance(raised, Raised):
             self._raised(told, raised, number, known)
         elif not (known or reported or begun or raised):
             self._lives(told)
+            return waits or self._ended or may_tell(told.text)
+        return True
 
     def _known(self, told: Said, number: int, raised: Raised | str | None) -> _Event | None:
         found = None if raised == "inside" and told.text[:1] != "\t" else find(told.text)
@@ -151,7 +178,12 @@ class _Scan:
         message = f"{raised.kind}: {raised.message}" if raised.message else raised.kind
         event = known or self._add("exception", told, number, {"message": raised.message[:300]}, message)
         if event is not None and event.count == 1:
-            event.first_line, event.kind, event.site = raised.first_line, raised.kind, raised.site
+            event.first_line, event.kind, event.site, event.link = (
+                raised.first_line,
+                raised.kind,
+                raised.site,
+                raised.link,
+            )
             event.line = event.last_line = number
 
     def _add(self, name: str, told: Said, number: int, values: dict[str, str], kind: str) -> _Event | None:
@@ -235,6 +267,7 @@ class _Scan:
             values=event.values,
             kind=event.kind,
             site=event.site,
+            link=event.link,
             told_by_hook=event.hooked,
             at=event.said.at,
             lines_after=min(MOST_LINES, lines - event.after[0]),
@@ -242,20 +275,19 @@ class _Scan:
         )
 
 
-def _rows(data: bytes) -> Iterator[bytes]:
-    return (row for row in data.split(b"\n") if row.strip())
-
-
-def _pieces(row: bytes) -> Iterator[str]:
-    """Yield what a row of the log shows, one after the other, where carriage returns write over it."""
-    if b"\r" not in row:
-        yield shortened(row.decode("utf-8", "replace"))
-        return
-    for piece in row.split(b"\r"):
-        if piece.strip() and any(word in piece for word in _TELLING):
-            yield shortened(piece.decode("utf-8", "replace"))
-    if row.strip() and not any(word in row for word in _TELLING):
-        yield shortened(row.split(b"\r")[-1].decode("utf-8", "replace"))
+def _telling_rows(data: bytes) -> list[int]:
+    """Return the indices of the rows of a block that have a telling word, in order."""
+    found: set[int] = set()
+    for word in _TELLING:
+        at = data.find(word)
+        while at >= 0:
+            found.add(at)
+            end = data.find(b"\n", at)
+            at = data.find(word, end) if end >= 0 else -1
+    if not found:
+        return []
+    starts = [0, *(m.end() for m in re.finditer(b"\n", data))]
+    return sorted({bisect_right(starts, at) - 1 for at in found})
 
 
 def redacted(text: str) -> str:

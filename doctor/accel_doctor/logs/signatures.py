@@ -20,12 +20,12 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     check: str
     """Id of the check that names the fault; empty for an echo."""
     role: str
-    """``root``: a cause. ``symptom``: only without a cause. ``echo``: what survivors and launchers say, never a cause."""
+    """``root``: a cause; ``symptom``: one only where nothing else is; ``echo``: what survivors say, never a cause."""
     needles: tuple[str, ...]
     """A line without any of these is not looked at."""
     pattern: str
     what: str
-    """What befell the rank, to stand after its name; ``{group}``, or ``{group:words before it}`` where it was caught."""
+    """What befell the rank, to stand after its name; ``{group}`` or ``{group:words before it}`` where it was caught."""
     fix: str = ""
     scope: str = "rank"
     """Whom it speaks of: ``rank``, the one that wrote it; ``machine``; ``world``, all of them."""
@@ -58,12 +58,16 @@ def by_needle() -> tuple[re.Pattern[str], tuple[Signature, ...]]:
     return re.compile("|".join(map(re.escape, needles))), known
 
 
+def may_tell(text: str) -> bool:
+    """Return whether a line has a needle of any signature."""
+    return bool(by_needle()[0].search(text))
+
+
 def find(text: str) -> tuple[Signature, re.Match[str]] | None:
     """Return the signature of a line and what it caught."""
-    pattern, known = by_needle()
-    if not pattern.search(text):
+    if not may_tell(text):
         return None
-    for signature in known:
+    for signature in by_needle()[1]:
         if any(needle in text for needle in signature.needles) and (match := signature.regex.search(text)):
             return signature, match
     return None

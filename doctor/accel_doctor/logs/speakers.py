@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from accel_doctor.evidence.log import Speaker
@@ -11,26 +12,36 @@ _STAMP = (
     r"(?P<at>\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}|\d\d:\d\d:\d\d(?:[.,]\d+)?)"
 )
-_PREFIXES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"\[?{_STAMP}\]?(?: std(?:out|err) [FP])?(?: [|-])? ?",
-        r"\[ *\d+\.\d{6}\] ",  # the kernel's seconds
-        r"(?P<at>\w{3} +\d{1,2} \d\d:\d\d:\d\d) (?P<host>[\w.-]+) ",
-        r"kernel: ",
-        r"\[rank:? ?(?P<rank>\d+)\]:? ?",
-        r"\[(?P<role>[A-Za-z_]+)(?P<local>\d+)(?:\|\d+)?\]:",
-        r"\[\w+,(?:\d+,)?(?P<rank>\d+)\]<std(?:out|err)>: ?",  # mpirun --tag-output
-        r"\((?P<actor>\w+) pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:]+))?\) ",
-        r"\[pod/(?P<host>[^/\]]+)/[^\]]+\] ",
-        r"(?P<host>[\w.-]+)\s+\| ",
-        r"(?P<host>(?!epoch|step|rank|layer|fold|gpu|iter|train|val|test)[A-Za-z][\w-]*-?\d[\w.-]*): ",
-        r"(?:rank|Rank) ?(?P<rank>\d+): ?",
-        r"\[[EWIF]\d{3,4} (?P<at>[\d:.]+) [\w./-]+:\d+\] ",
-        r"[EWIF]\d{4} (?P<at>[\d:.]+) \d+ [\w./-]+:\d+\] ",
-        r"\[[EWIF] [\w./-]+:\d+\] ",
-    )
+_NO_HOST = (
+    r"(?!epoch|step|rank|layer|fold|gpu|cuda|iter|train|val|test)(?![\w.]*(?:Error|Exception|Warning|Interrupt)\b)"
 )
+_STAMPED = rf"\[?{_STAMP}\]?(?: std(?:out|err) [FP])?(?: [|-])? ?"
+_SQUARE = (
+    _STAMPED,
+    r"\[ *\d+\.\d{6}\] ",  # the kernel's seconds
+    r"\[rank:? ?(?P<rank>\d+)\]:? ?",
+    r"\[(?P<role>[A-Za-z_]+)(?P<local>\d+)(?:\|\d+)?\]:",
+    r"\[\w+,(?:\d+,)?(?P<rank>\d+)\]<std(?:out|err)>: ?",  # mpirun --tag-output
+    r"\[pod/(?P<host>[^/\]]+)/[^\]]+\] ",
+    r"\[[EWIF]\d{3,4} (?P<at>[\d:.]+) [\w./-]+:\d+\] ",
+    r"\[[EWIF] [\w./-]+:\d+\] ",
+)
+_ROUND = (r"\((?P<actor>\w+) pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:]+))?\) ",)
+_BARE = (
+    _STAMPED,
+    r"(?P<at>\w{3} +\d{1,2} \d\d:\d\d:\d\d) (?P<host>[\w.-]+) ",
+    r"kernel: ",
+    r"(?=[\w.-]*[A-Za-z])(?=[\w.-]*\d)(?P<host>[\w.-]+)\s+\| ",
+    rf"(?P<host>{_NO_HOST}[A-Za-z][\w-]*-?\d[\w.-]*): ",
+    r"(?:rank|Rank) ?(?P<rank>\d+): ?",
+    r"[EWIF]\d{4} (?P<at>[\d:.]+) \d+ [\w./-]+:\d+\] ",
+)
+_PREFIXES = {
+    first: tuple(map(re.compile, patterns))
+    for first, patterns in {"[": _SQUARE, "(": _ROUND, " ": (), "\t": (), "": ()}.items()
+}
+"""What may stand before a line, by the character that it begins with."""
+_OTHERS = tuple(map(re.compile, _BARE))
 _LABEL = re.compile(r" *(?P<rank>\d{1,5}): ?")
 _INSIDE = re.compile(r"\[[Rr]ank ?(?P<rank>\d+)\]")
 _NCCL = re.compile(r"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
@@ -59,7 +70,7 @@ def labelled(lines: Iterable[str]) -> bool:
     """Return whether ``srun --label`` put a task number before each line: most have one, and they come in no order."""
     numbers = [m and int(m["rank"]) for m in map(_LABEL.match, filter(str.strip, lines))]
     found = [n for n in numbers if n is not None]
-    counting = all(b > a for a, b in zip(found, found[1:], strict=False))
+    counting = all(b > a for a, b in pairwise(found))
     return len(found) >= 0.8 * len(numbers) > 0 and len(found) > 2 and not counting
 
 
@@ -67,10 +78,10 @@ def said(text: str, *, label: bool = False) -> Said:
     """Return who wrote a line, and the line without its prefixes."""
     caught: dict[str, str] = {}
     hooked = False
-    if label and (match := _LABEL.match(text)):
-        caught, text = {"rank": match["rank"]}, text[match.end() :]
+    task = _LABEL.match(text) if label else None
+    text = text[task.end() :] if task else text
     for _ in range(6):
-        match = next((m for p in _PREFIXES if (m := p.match(text))), None)
+        match = next((m for p in _PREFIXES.get(text[:1], _OTHERS) if (m := p.match(text))), None)
         if match is None or not match.end():
             break
         hooked = hooked or text.startswith("[rank")
@@ -80,6 +91,8 @@ def said(text: str, *, label: bool = False) -> Said:
         caught["rank"] = match["rank"]
         if match[0].startswith("[rank") and text[match.end() : match.end() + 1] == ":":
             hooked, text = True, text[match.end() + 1 :].removeprefix(" ")
+    if task and not {"rank", "local"} & caught.keys():
+        caught["rank"] = task["rank"]
     if match := _NCCL.match(text):
         caught = {"host": match["host"], "pid": match["pid"], **caught}
     return Said(_speaker(caught) if caught else NOBODY, text, caught.get("at", ""), hooked)

@@ -11,8 +11,9 @@ _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<
 _ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:?)$")
 _WITHIN = re.compile(r"(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt))(?:: (?P<message>.*)|:?$)")
 _FOREIGN = re.compile(
-    r"site-packages|dist-packages|/lib(?:64)?/python\d|^<|/(?:torch|accelerate|transformers|deepspeed|lightning)/"
+    r"site-packages|dist-packages|/lib(?:64)?/python\d|^<|/s?bin/(?:accelerate|torchrun|deepspeed|python)|/(?:torch|accelerate|transformers|deepspeed|lightning)/"
 )
+_LINKS = (("During handling of the above exception", "handling"), ("was the direct cause of the following", "cause"))
 LONGEST = 400
 """Lines without an end after which a traceback is given up."""
 DEEPEST = 16
@@ -25,11 +26,14 @@ class Raised(NamedTuple):
     kind: str
     message: str
     site: Site | None
+    link: str = ""
+    """How it came from the one before it."""
 
 
 class _Open:
-    def __init__(self, line: int) -> None:
-        self.line = line
+    def __init__(self, line: int, link: str) -> None:
+        self.line, self.link = line, link
+        self.mixed = False
         self.frames: list[Site] = []
         self.seen = 0
 
@@ -39,6 +43,7 @@ class Tracebacks:
 
     def __init__(self) -> None:
         self._open: dict[Speaker, list[_Open]] = {}
+        self._link: dict[Speaker, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -48,12 +53,19 @@ class Tracebacks:
         times = text.count(BEGINS)
         if times:
             waiting = self._open.setdefault(speaker, [])
-            fresh = [w for w in waiting if w.frames or w.line == line]
-            self._open[speaker] = [*fresh, *(_Open(line) for _ in range(times))][-DEEPEST:]
+            fresh = [w for w in waiting if w.frames or not w.seen]
+            link = "worker" if text.startswith("Original ") else self._link.pop(speaker, "")
+            together = [*fresh, *(_Open(line, link) for _ in range(times))][-DEEPEST:]
+            for one in together if len(together) > 1 else ():
+                one.mixed = True
+            self._open[speaker] = together
         return bool(times)
 
     def take(self, speaker: Speaker, text: str) -> Raised | str | None:
         """Return the exception that a line ends a traceback with, ``inside`` for a line within one, else ``None``."""
+        if link := next((name for words, name in _LINKS if words in text), ""):
+            self._link[speaker] = link
+            return "inside"
         waiting = self._open.get(speaker)
         if not waiting:
             return None
@@ -74,12 +86,13 @@ class Tracebacks:
             error = None if text[:1] in ("", " ", "\t") else _WITHIN.search(text)
         if error is None:
             return "inside" if text[:1] in (" ", "\t") or not text else None
-        mixed = len(waiting) > 1
-        ended = waiting.pop(0 if mixed else -1)
+        ended = waiting.pop(0)
         if not waiting:
             del self._open[speaker]
-        site = _users(waiting[-1].frames if mixed and not ended.frames else ended.frames) if not mixed else None
-        return Raised(ended.line, error["kind"], error["message"] or "", site)
+        site = (
+            None if ended.mixed else _users(ended.frames)
+        )  # frames of several that speak at once cannot be told apart
+        return Raised(ended.line, error["kind"], error["message"] or "", site, ended.link)
 
 
 def _is_class(name: str) -> bool:
@@ -90,4 +103,4 @@ def _is_class(name: str) -> bool:
 def _users(frames: list[Site]) -> Site | None:
     """Return the innermost frame that is no library's; the innermost one where all are."""
     own = [f for f in frames if not _FOREIGN.search(f.path)]
-    return (own or frames or [None])[-1]
+    return (own or frames)[-1] if frames else None

@@ -27,22 +27,26 @@ class Waits:
         self._found: dict[tuple[int, int | None], LogWait] = {}
         self._status: dict[tuple[int, str], tuple[int, int, int | None, int]] = {}
 
-    def take(self, text: str, line: int, rank: int | None) -> None:
-        """Note what a line says."""
+    def take(self, text: str, line: int, rank: int | None) -> bool:
+        """Note what a line says; return whether it speaks of a collective."""
+        work, status = _WORK.search(text), _STATUS.search(text)
+        if not work and not status:
+            return False
         who = _RANK.search(text)
         number = int(who["rank"][:9]) if who else rank
         if number is None or len(self._found) > MOST:
-            return
+            return True
         group = (who["group"] or "") if who else ""
-        if work := _WORK.search(text):
+        if work:
             key = (number, int(work["number"]))
             self._found.setdefault(key, _wait(work, number, group, line))
-        if status := _STATUS.search(text):
+        if status:
             at = _AT.search(text)
             self._status.setdefault(
                 (number, group),
                 (int(status["enqueued"]), int(status["completed"]), int(at["number"]) if at else None, line),
             )
+        return True
 
     def all(self) -> tuple[LogWait, ...]:
         """Return one record a rank and collective, with where the rank stood; and the ranks that only told that."""
@@ -62,7 +66,7 @@ class Waits:
                         line=line,
                         number=number,
                         timed_out=number is not None,
-                    )  # fmt: skip
+                    )
                 )
         return tuple(sorted(waits, key=lambda w: w.line))
 

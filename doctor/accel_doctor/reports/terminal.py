@@ -8,7 +8,7 @@ from accel_doctor.evidence import Evidence
 from accel_doctor.reports import attach
 from accel_doctor.reports.headline import asked_line, headline, launch_lines, together_line
 from accel_doctor.reports.layout import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Page, counted, listed
-from accel_doctor.reports.log import log_lines
+from accel_doctor.reports.log import ending_lines, log_lines
 from accel_doctor.reports.next_command import next_command
 from accel_doctor.reports.plan import plan_lines
 from accel_doctor.reports.summary import TOPICS, Seen, topic_of
@@ -43,8 +43,10 @@ def render(diagnosis: Diagnosis, *, width: int, color: bool, verbosity: int) -> 
     if verbosity >= 0:
         _groups(page, diagnosis, seen)
         _notes(page, diagnosis, seen)
-        if diagnosis.evidence.exam != "explain_log":  # one log names one cause: every other check is silent
+        if diagnosis.evidence.exam != "explain_log":
             _unexamined(page, diagnosis)
+        elif diagnosis.verdict is Verdict.INCOMPLETE and diagnosis.evidence.log:
+            ending_lines(page, diagnosis.evidence.log)
     if verbosity > 0:
         _every_check(page, diagnosis)
     page.blank()

@@ -1,0 +1,19 @@
+from accel_checks.hng004_killed_rank import CHECK
+from accel_doctor.testing import findings, outcome
+from log_evidence import evidence_of
+from log_texts import QUIET, SICK
+
+
+def test_a_rank_that_the_kernel_killed_is_named_with_its_memory() -> None:
+    (finding,) = findings(CHECK, evidence_of(SICK["killed by the kernel"].text))
+    assert finding.ranks == (1,)
+    assert "1126360kB" in finding.message
+    assert finding.location is not None
+    assert finding.fix
+
+
+def test_it_is_silent_where_another_fault_or_none_is_told() -> None:
+    assert findings(CHECK, evidence_of(SICK["an exit code alone"].text)) == ()
+    result = outcome(CHECK, evidence_of(QUIET["a healthy run with alarming words"]))
+    assert (result.outcome.value, result.findings) == ("skipped", ())
+    assert result.reason == "nothing in it tells of a failure"
