@@ -1,7 +1,7 @@
 """What the checks on devices have in common: which devices count, when they were under load, who computes on them."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -137,10 +137,24 @@ def placement(evidence: Evidence) -> Placement:
         by_number = numbered.get((rank.host, rank.group.device), "") if _is_numbered(rank, evidence) else ""
         if uuid := rank.group.device_uuid or by_number:
             places.setdefault(bare(uuid), []).append(rank)
+    for uuid, rank in _by_memory(evidence) if evidence.exam == "run" and not places else ():
+        places.setdefault(bare(uuid), []).append(rank)
     return Placement(
         {uuid: tuple(ranks) for uuid, ranks in places.items()},
         bool(evidence.world) and sum(map(len, places.values())) == len(evidence.world),
     )
+
+
+def _by_memory(evidence: Evidence) -> Iterator[tuple[str, Rank]]:
+    """Yield where each rank holds most memory by the driver's word; a stray context elsewhere is small."""
+    most: dict[int, tuple[int, str]] = {}
+    for device in evidence.devices.devices if evidence.devices else ():
+        for process in device.processes_during or ():
+            if process.ours and process.rank is not None:
+                most[process.rank] = max(most.get(process.rank, (-1, "")), (process.memory_bytes or 0, device.uuid))
+    for rank in evidence.world:
+        if rank.rank in most:
+            yield most[rank.rank][1], rank
 
 
 def _numbered(evidence: Evidence) -> dict[tuple[str, str], str]:

@@ -24,7 +24,8 @@ class Looked(NamedTuple):
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find devices that are busy without work while nobody moves, or while a peer of theirs works."""
-    stalled = evidence.stall is not None and evidence.stall.stalled
+    judged = any(r.watch is not None and r.watch.judged for r in evidence.world)
+    stalled = judged or (evidence.stall is not None and evidence.stall.stalled)
     looked = _looked(evidence, stalled=stalled)
     if not any(one.span_s >= LOAD_S.of(evidence) for one in looked):
         raise NotApplicable(f"no GPU was watched at work for {LOAD_S.of(evidence):g} s")

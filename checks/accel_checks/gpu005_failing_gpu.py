@@ -55,11 +55,12 @@ def _signs(device: Device, devices: Devices) -> Iterator[tuple[str, str, float]]
     for xid in devices.xids:
         if xid.index == device.index and xid.code in CRITICAL_XIDS:
             yield f"reported Xid {xid.code} ({CRITICAL_XIDS[xid.code]}) during the exam", "xid", xid.code
-    if device.ecc_uncorrected:
+    if device.ecc_uncorrected or device.ecc_uncorrected_during:
         yield (
-            f"counts {device.ecc_uncorrected} uncorrectable memory errors since the driver was loaded",
+            f"counts {_uncorrected(device)} uncorrectable memory errors since the driver was loaded"
+            + (f", {device.ecc_uncorrected_during} of them during the exam" if device.ecc_uncorrected_during else ""),
             "ecc_uncorrected",
-            device.ecc_uncorrected,
+            _uncorrected(device),
         )
     if device.remap_failed:
         yield "could not remap a damaged memory row", "remap_failed", 1
@@ -69,6 +70,11 @@ def _signs(device: Device, devices: Devices) -> Iterator[tuple[str, str, float]]
         yield "has memory pages waiting to be retired, which needs a reset", "retired_pages_pending", 1
     if device.recovery_action not in (None, "none"):
         yield f"asks for recovery: {device.recovery_action}", "recovery_asked", 1
+
+
+def _uncorrected(device: Device) -> int:
+    """Return the errors since the driver was loaded, up to the end of the exam."""
+    return (device.ecc_uncorrected or 0) + (device.ecc_uncorrected_during or 0)
 
 
 def _finding(evidence: Evidence, device: Device, signs: list[tuple[str, str, float]]) -> Finding:

@@ -42,7 +42,10 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             {link.width for link in equals},
             max((link.generation for link in equals if link.generation is not None), default=0),
         )
-        yield from (finding for link in equals if (finding := _narrow(link, peers) or _slow(link, peers)))
+        for link in equals:
+            finding = _narrow(link, peers) or _slow(link, peers) or _replaying(link.device)
+            if finding:
+                yield finding
 
 
 def _awake(evidence: Evidence, device: Device) -> list[Sample]:
@@ -96,6 +99,22 @@ def _slow(link: Link, peers: Peers) -> Finding | None:
         seen=f"generation {generation}",
         wanted=f"generation {wanted}" + ("" if device.pcie_generation_max == wanted else ", as its peers"),
         values={"generation": generation, "generation_max": wanted},
+        host=device.host,
+    )
+
+
+def _replaying(device: Device) -> Finding | None:
+    """Tell of packets that had to be sent again: a sign of a bad contact, and no loss as long as they are few."""
+    replays = device.pcie_replays_during
+    if not replays:
+        return None
+    return Finding(
+        message=f"the PCIe link of {label(device)} sent {replays} packet{'' if replays == 1 else 's'} again during the "
+        f"exam",
+        severity=Severity.NOTE,
+        seen=f"{replays} replays",
+        values={"replays": replays},
+        fix="reseat the card and look at its riser or cable if they keep coming",
         host=device.host,
     )
 

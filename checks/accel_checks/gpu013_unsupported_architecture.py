@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from accel_checks._devices import placement
 from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Evidence, Rank
@@ -10,7 +11,12 @@ from accel_doctor.evidence import Evidence, Rank
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Compare each rank's device with what its torch was compiled for."""
-    told = [(r, r.group.compute_capability or "", r.group.arch_list or ()) for r in evidence.world if r.group]
+    placed = _by_device(evidence)
+    told = [
+        (r, r.group.compute_capability or placed.get((r.host, r.pid), ""), r.group.arch_list or ())
+        for r in evidence.world
+        if r.group
+    ]
     known = [(rank, capability, built) for rank, capability, built in told if capability and built]
     if not known:
         on_cpu = all(r.group.device.startswith("cpu") for r in evidence.world if r.group)
@@ -19,6 +25,12 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     for capability in dict.fromkeys(capability for _, capability, _ in lacking):
         ranks = [r for r, needed, _ in lacking if needed == capability]
         yield _finding(ranks, capability, next(built for _, needed, built in lacking if needed == capability))
+
+
+def _by_device(evidence: Evidence) -> dict[tuple[str, int], str]:
+    """Return what each rank's device can by the driver's word, by host and pid."""
+    places, devices = placement(evidence), evidence.devices.devices if evidence.devices else ()
+    return {(r.host, r.pid): d.compute_capability or "" for d in devices for r in places.on(d)}
 
 
 def runs_on(capability: str, built: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ from accel_checks._devices import bare, gpus, needed_s, peer_medians, placement,
 from accel_doctor.check import Threshold
 from accel_doctor.evidence import Asked
 from accel_doctor.testing import healthy_run
-from accel_doctor.testing_gpu import gpu_rank, gpu_run, gpu_uuid, healthy_gpu, healthy_gpus, load
+from accel_doctor.testing_gpu import gpu_rank, gpu_run, gpu_uuid, healthy_gpu, healthy_gpus, load, on_gpu
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,13 @@ def test_in_a_run_ranks_are_placed_by_the_numbers_that_accelerate_gave_them() ->
     assert [[r.rank for r in numbered.on(healthy_gpu(i))] for i in range(2)] == [[0], [1]]
     by_hand = tuple(gpu_rank(i, device_uuid=None, distributed_type="") for i in range(2))
     hidden = tuple(replace(r, environment={"CUDA_VISIBLE_DEVICES": "1"}) for r in ranks)
-    unordered = healthy_gpus(visible_known=False)
-    for evidence in (gpu_run(ranks=by_hand), gpu_run(ranks=hidden), gpu_run(ranks=ranks, devices=unordered)):
+    mute = [healthy_gpu(i, processes_during=None) for i in range(2)]
+    unordered = healthy_gpus(*mute, visible_known=False)
+    for evidence in (
+        gpu_run(*mute, ranks=by_hand),
+        gpu_run(*mute, ranks=hidden),
+        gpu_run(ranks=ranks, devices=unordered),
+    ):
         assert placement(replace(evidence, exam="run")).by_device == {}
 
 
@@ -72,3 +77,12 @@ def test_the_users_own_run_is_watched_for_longer_before_a_gpu_is_called_idle() -
     assert needed_s(gpu_run(), load_s) == 5
     assert needed_s(gpu_run(exam="run"), load_s) == 20
     assert needed_s(gpu_run(exam="run", asked=Asked(thresholds={"GPU001.load_s": 1})), load_s) == 1
+
+
+def test_ranks_that_say_nothing_are_where_the_driver_sees_most_of_their_memory() -> None:
+    ours = [on_gpu(1000 + i, ours=True, rank=i, memory_bytes=40 << 30) for i in range(2)]
+    stray = on_gpu(1001, ours=True, rank=1, memory_bytes=400 << 20)
+    devices = healthy_gpu(0, processes_during=(ours[0], stray)), healthy_gpu(1, processes_during=(ours[1],))
+    silent = tuple(gpu_rank(i, device_uuid=None, device="cuda") for i in range(2))
+    places = placement(gpu_run(*devices, ranks=silent, exam="run"))
+    assert [[r.rank for r in places.on(d)] for d in devices] == [[0], [1]]

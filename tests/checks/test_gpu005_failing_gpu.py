@@ -70,3 +70,10 @@ def test_without_a_driver_nothing_is_known() -> None:
 
 def test_without_a_device() -> None:
     assert outcome(CHECK, healthy_run()).reason == "no GPU on this machine"
+
+
+def test_memory_errors_that_come_during_the_exam_are_told_apart() -> None:
+    (finding,) = findings(CHECK, gpu_run(healthy_gpu(0, ecc_uncorrected=2, ecc_uncorrected_during=1), healthy_gpu(1)))
+    assert "counts 3 uncorrectable memory errors since the driver was loaded, 1 of them during the exam" in (
+        finding.message
+    )

@@ -75,3 +75,10 @@ def test_one_gpu_whose_slot_is_not_known_is_a_note() -> None:
 
 def test_without_a_device() -> None:
     assert outcome(CHECK, healthy_run()).reason == "no GPU on this machine"
+
+
+def test_packets_sent_again_during_the_exam_are_a_note() -> None:
+    (finding,) = findings(CHECK, gpu_run(healthy_gpu(0, pcie_replays=9, pcie_replays_during=6), healthy_gpu(1)))
+    assert finding.severity is Severity.NOTE
+    assert finding.message == ("the PCIe link of GPU 0 (NVIDIA H100 80GB HBM3) sent 6 packets again during the exam")
+    assert findings(CHECK, gpu_run(healthy_gpu(0, pcie_replays=9), healthy_gpu(1))) == ()

@@ -2,7 +2,7 @@ import pytest
 
 from accel_checks.gpu013_unsupported_architecture import CHECK, runs_on
 from accel_doctor.testing import findings, healthy_run, outcome
-from accel_doctor.testing_gpu import gpu_rank, gpu_run
+from accel_doctor.testing_gpu import gpu_rank, gpu_run, healthy_gpu
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,15 @@ def test_a_new_card_under_an_old_build() -> None:
         "torch 2.13.0+cu128 has no code for compute capability 12.0, the device of ranks 0 and 1"
     )
     assert (finding.seen, finding.wanted, finding.ranks) == ("built for sm_80 sm_90", "sm_120", (0, 1))
+
+
+def test_in_a_run_the_driver_says_what_the_card_of_a_rank_can() -> None:
+    built = ("sm_80", "sm_90")
+    ranks = tuple(gpu_rank(i, compute_capability=None, device_uuid=None, arch_list=built) for i in range(2))
+    devices = [healthy_gpu(i, compute_capability="12.0") for i in range(2)]
+    (finding,) = findings(CHECK, gpu_run(*devices, ranks=ranks, exam="run"))
+    assert (finding.wanted, finding.ranks) == ("sm_120", (0, 1))
+    assert outcome(CHECK, gpu_run(ranks=ranks, exam="run")).outcome.value == "passed"
 
 
 def test_one_old_card_among_new_ones() -> None:

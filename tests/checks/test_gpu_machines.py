@@ -13,13 +13,13 @@ from accel_doctor.diagnose import Diagnosis, Options, diagnose
 from accel_doctor.evidence import Asked, Devices, Evidence, Rank, Watch
 from accel_doctor.testing_gpu import gpu_launch, gpu_rank, gpu_run
 from fake_nvml.fixture import FakeNvml
-from fake_nvml.machine import Machine, add_pci_function, set_pid_namespace
+from fake_nvml.machine import Machine, add_pci_function, names, set_pid_namespace
 
 pytestmark = pytest.mark.ranks
 
 CHECKS = load_checks()
 ABOUT_DEVICES = Options(select=("GPU", "RNK002", "ENV013"), ignore=("GPU009",))
-QUICK = Asked(thresholds={"GPU001.load_s": 0.2, "GPU001.watch_s": 0.1, "GPU002.load_s": 0.2, "GPU003.watch_s": 0.2})
+QUICK = Asked(thresholds={"GPU001.load_s": 0.2, "GPU001.watch_s": 0.1, "GPU002.load_s": 0.2, "GPU003.load_s": 0.2})
 PIDS = (os.getpid(), os.getppid())
 
 
@@ -68,6 +68,14 @@ CASES = (
     Case("a100_pcie_pair", speak={"GPU011": "warning"}, changes={"gpu1.memory_total": 42949672960}),
     Case("a100_pcie_pair", speak={"GPU012": "warning"}, changes={"pairs.read": 1, "pairs.write": 1}),
 )
+
+
+ON_THEIR_OWN = {"container_without_pids"}
+"""Profiles with a test of their own below."""
+
+
+def test_every_profile_is_judged() -> None:
+    assert {case.profile for case in CASES} | ON_THEIR_OWN == set(names())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join((case.profile, *case.speak, *case.changes)))
@@ -120,7 +128,7 @@ def result(diagnosis: Diagnosis, check: str) -> tuple[str, str]:
 def test_gpu001_carries_that_both_ranks_are_on_one_device(fake_nvml: FakeNvml) -> None:
     diagnosis = judged(watched(fake_nvml, Case("healthy", (0, 0), changes={"load:gpu1.busy": 0})))
     (idle,) = [r for r in diagnosis.results if r.id == "GPU001"]
-    assert any(text.startswith("RNK002 shared-device: ranks 0 and 1 on ") for text in idle.findings[0].evidence)
+    assert any("RNK002 shared-device: ranks 0 and 1 on " in text for text in idle.findings[0].evidence)
     assert result(diagnosis, "RNK002") == ("skipped", "a consequence of GPU001")
 
 

@@ -13,6 +13,7 @@ from accel_doctor.machine import nvml
 from accel_doctor.machine.device_processes import NO_HOST_PIDS, ancestors, claimed, contexts_on, merged
 from accel_doctor.machine.device_reading import Interview, look, nvlinks
 from accel_doctor.machine.nvml_activity import Activity, ActivityMeter
+from accel_doctor.machine.visible import as_ranks_say
 
 KEPT_SAMPLES = 128
 """Of one device, evenly over the whole time; the look before the start not counted."""
@@ -61,13 +62,14 @@ class DeviceSampler:
         here = {pid: rank for pid, rank in rank_pids.items() if rank.host in hosts}
         known = self._devices.host_pids or any(pid in here for watch in self._watches for pid in tuple(watch.processes))
         results = {watch.device.index: watch.result(here, pids_known=known) for watch in self._watches}
-        return msgspec.structs.replace(
+        seen = msgspec.structs.replace(
             self._devices,
             devices=tuple(results.get(device.index, device) for device in self._devices.devices),
             xids=tuple(self._xids),
             host_pids=known,
             stuck=self._devices.stuck or (self._door.calling if self._thread.is_alive() else ""),
         )
+        return as_ranks_say(seen, here.values())
 
     def _run(self) -> None:
         door = self._door

@@ -1,13 +1,13 @@
 """Which devices CUDA_VISIBLE_DEVICES leaves to the ranks, in CUDA's order, by CUDA's rules and without CUDA."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from accel_doctor.evidence import Device, Devices, MigDevice
+from accel_doctor.evidence import Device, Devices, MigDevice, Rank
 
 T = TypeVar("T")
 
@@ -42,6 +42,39 @@ def with_visible(devices: Devices, environment: Mapping[str, str]) -> Devices:
         or not _is_number(entries[0])
         or len(chosen) in (0, len(devices.devices)),
     )
+
+
+def as_ranks_say(devices: Devices, ranks: Iterable[Rank]) -> Devices:
+    """Return devices with the numbers that ranks found them by, matched by UUID, where CUDA's order is not known here.
+
+    Where the ranks name every device that torch counts, the others are hidden. Ranks that number the devices unlike
+    each other (each with a variable of its own) say nothing of the launch.
+    """
+    told = dict(_numbers(devices, ranks))
+    if devices.visible_known or not told or len(set(told.values())) < len(told):
+        return devices
+    counts = {r.group.torch_device_count for r in ranks if r.group}
+    complete = counts == {len(told)}
+    return msgspec.structs.replace(
+        devices,
+        visible_known=complete,
+        devices=tuple(
+            msgspec.structs.replace(
+                d, cuda_index=told.get(d.index), visible=d.index in told or (d.visible and not complete)
+            )
+            for d in devices.devices
+        ),
+    )
+
+
+def _numbers(devices: Devices, ranks: Iterable[Rank]) -> Iterator[tuple[int, int]]:
+    """Yield the index of each device that a rank names by UUID, and the rank's number for it."""
+    by_uuid = {d.uuid.removeprefix("GPU-").lower(): d.index for d in devices.devices if d.uuid}
+    for rank in ranks:
+        number = re.fullmatch(r"cuda:(\d+)", rank.group.device) if rank.group else None
+        uuid = rank.group.device_uuid if rank.group else None
+        if number and uuid and (index := by_uuid.get(uuid.removeprefix("GPU-").lower())) is not None:
+            yield index, int(number[1])
 
 
 def _everything(devices: tuple[Device, ...]) -> list[Choice]:

@@ -85,8 +85,15 @@ def group(it: Any) -> Row:  # noqa: ANN401 - an Accelerator
         "device": str(it.device),
         "mixed_precision": str(it.mixed_precision),
         "torch_device_count": torch.cuda.device_count() if torch.version.cuda or torch.version.hip else 0,
+        "arch_list": architectures(torch),
         "joined_s": time.time(),
     }
+
+
+def architectures(torch: Any) -> list[str] | None:  # noqa: ANN401 - the module
+    """Return what this torch was compiled for; asks the build, not a device."""
+    flags = getattr(torch._C, "_cuda_getArchFlags", None) if torch.version.cuda else None
+    return flags().split() if flags is not None else None
 
 
 def raw_group() -> Row:
@@ -104,6 +111,7 @@ def raw_group() -> Row:
         "backend": torch.distributed.get_backend(),
         "device": f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_initialized() else "cpu",
         "torch_device_count": torch.cuda.device_count() if torch.version.cuda or torch.version.hip else 0,
+        "arch_list": architectures(torch),
         "joined_s": time.time(),
     }
 

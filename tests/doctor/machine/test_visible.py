@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_doctor.evidence import Device, Devices, MigDevice
-from accel_doctor.machine.visible import with_visible
-from accel_doctor.testing_gpu import healthy_gpu, healthy_gpus
+from accel_doctor.machine.visible import as_ranks_say, with_visible
+from accel_doctor.testing_gpu import gpu_rank, gpu_uuid, healthy_gpu, healthy_gpus
 
 UUIDS = ("GPU-8932f937-d72c", "GPU-8932f93e-4a11", "GPU-0b1c2d3e-9999")
 FOUR = healthy_gpus(*(healthy_gpu(i) for i in range(4)))
@@ -122,3 +122,28 @@ def test_a_mig_device_without_instances_is_of_no_use_and_a_whole_one_beside_inst
 
 def test_the_launch_may_set_it_anew() -> None:
     assert order(_seen(FOUR, "0"), "2,3") == [2, 3]
+
+
+def test_ranks_say_in_which_order_cuda_put_unlike_models_and_which_it_left_out() -> None:
+    models = [healthy_gpu(i, name=f"model {i}") for i in range(3)]
+    unknown = with_visible(healthy_gpus(*models), {"CUDA_VISIBLE_DEVICES": "0,1"})
+    assert not unknown.visible_known
+    ranks = [
+        gpu_rank(0, 2, device_uuid=gpu_uuid(2).removeprefix("GPU-"), torch_device_count=2),
+        gpu_rank(1, 2, device_uuid=gpu_uuid(0), torch_device_count=2),
+    ]
+    known = as_ranks_say(unknown, ranks)
+    assert [(d.cuda_index, d.visible) for d in known.devices] == [(1, True), (None, False), (0, True)]
+    assert known.visible_known
+    partly = as_ranks_say(unknown, ranks[:1])
+    assert [d.cuda_index for d in partly.devices] == [None, None, 0]
+    assert not partly.visible_known
+
+
+def test_ranks_that_each_see_one_device_say_nothing_of_the_launch() -> None:
+    models = [healthy_gpu(i, name=f"model {i}") for i in range(2)]
+    unknown = with_visible(healthy_gpus(*models), {"CUDA_VISIBLE_DEVICES": "1"})
+    alone = [gpu_rank(i, device="cuda:0", device_uuid=gpu_uuid(i), torch_device_count=1) for i in range(2)]
+    assert as_ranks_say(unknown, alone) == unknown
+    certain = with_visible(healthy_gpus(), {})
+    assert as_ranks_say(certain, [gpu_rank(0, device_uuid=gpu_uuid(1))]) == certain
