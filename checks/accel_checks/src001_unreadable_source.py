@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from accel_doctor.check import Check, Finding, Invariant, Judge, Location
 from accel_doctor.evidence import Evidence
 
-
 PYTHON = (".py", ".ipynb", ">")
 """Of standard input, ``<stdin>``, too."""
 
@@ -18,7 +17,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
                 message=f"{file.path} was not judged: {file.error}"
                 if file.error
                 else f"{file.path} was judged in part: {file.cut}",
-                wanted="Python that its own parser takes" if file.path.endswith(PYTHON) else "a file that sets a launch",
+                wanted="Python that its own parser takes" if file.path.endswith(PYTHON) else "a launch file",
                 location=Location(file.path, file.error_line),
             )
 
