@@ -9,8 +9,8 @@ from accel_doctor.check import Finding, JudgeFunction, NotApplicable
 from accel_doctor.evidence import Device, DeviceProcess, Devices, Evidence, Host, Interpreter, Job, Rank, Seen
 from accel_doctor.standing import Standing, standing
 
-YOUNG_S = 20.0
-"""Age up to which a rank may still be importing and joining."""
+YOUNG_S, YOUNG_UNSEEN_S = 10.0, 30.0
+"""Age up to which a rank may still be importing and joining; the second where no stack tells."""
 STARTING = ("join", "import", "compile")
 SEVERAL = ("spawned", "notebook", "server")
 """Jobs whose one process is no sign that somebody forgot to launch it."""
@@ -139,8 +139,10 @@ def standings(job: Job) -> list[tuple[Seen, Standing]]:
 def starting(evidence: Evidence, job: Job) -> bool:
     """Return whether a job has only just begun: what it has not done yet says nothing."""
     now = evidence.started_s + evidence.timings.get("exam_s", 0.0)
-    young = any(r.started_s is not None and now - r.started_s < YOUNG_S for r in job.ranks)
-    return any(s.kind in STARTING for _, s in standings(job)) or young
+    each = standings(job)
+    limit = YOUNG_S if all(s.site for _, s in each) else YOUNG_UNSEEN_S
+    young = any(r.started_s is not None and now - r.started_s < limit for r in job.ranks)
+    return young or any(s.kind in STARTING for _, s in each)
 
 
 def demand_begun(evidence: Evidence, job: Job) -> None:

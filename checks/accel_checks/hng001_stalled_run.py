@@ -18,6 +18,6 @@ CHECK = Check(
         from_log("HNG001"),
         Judge(needs=("jobs",), judge=waiting("HNG001", "progress on every rank")),
     ),
-    consequence_of=("CKP001", "HNG002", "DAT003", "HNG005", "RNK001", "RNK005", "HNG003", "LCH003"),
+    consequence_of=("CKP001", "HNG002", "DAT003", "HNG005", "RNK001", "RNK005", "HNG003", "LCH003", "LCH010", "NET005"),
     thresholds=(CERTAIN_S,),
 )

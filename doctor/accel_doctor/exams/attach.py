@@ -136,6 +136,8 @@ class _Attach:
 
     def _evidence(self, devices: Devices | None, window_s: float, cut: str, *, host: bool = True) -> Evidence:
         here = self.host.result(HOST_WAIT_S) if host else None
+        if here and (self.request.wanted.pids or self.request.wanted.names):
+            here = msgspec.structs.replace(here, left_over=None)  # asked about one job: others' remains are beside it
         jobs = tuple(_placed(self.watcher.result(job), devices, self.found[job.pid]) for job in self.jobs)
         devices = None if devices is None else _pids_known(devices)
         run_dir = self.request.run_dir
@@ -180,7 +182,9 @@ def _ranks(jobs: list[Job]) -> dict[int, Rank]:
 
 
 def _strange(device: Device) -> bool:
-    """Return whether a device with a process of ours is not plainly at work."""
+    """Return whether a device was seen for too short, or one with a process of ours is not plainly at work."""
+    if device.samples and device.samples[-1].at_s - device.samples[0].at_s < LEAST_S:
+        return True
     if not any(p.ours for p in device.processes_during or ()):
         return False
     busy = [s.busy_pct for s in device.samples if s.busy_pct is not None]

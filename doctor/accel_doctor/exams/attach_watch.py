@@ -113,11 +113,12 @@ class Watcher:
         every = min(max(LOOK_EVERY_S, window.most_s / STACKS_KEPT), STACKS_LEAST_OFTEN_S)
         while True:
             at = time.monotonic() - started
-            self.look(with_stacks=at >= next_stack)
-            next_stack = at + every if at >= next_stack else next_stack
+            due = at >= next_stack
+            self.look(with_stacks=due)
+            next_stack = max(next_stack + every, at) if due else next_stack
             at = time.monotonic() - started
             if at >= until and until < window.most_s and unclear():
-                until = window.most_s
+                until = min(window.most_s, until + LOOK_EVERY_S)
             if at >= until or ended(min(LOOK_EVERY_S, until - at)):
                 return time.monotonic() - started
 

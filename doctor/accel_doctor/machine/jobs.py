@@ -177,7 +177,8 @@ class _Finder:
         """Return all jobs, in order of pid."""
         groups: dict[tuple[object, ...], list[Member]] = {}
         for member in self._members.values():
-            if not member.program.launcher and not self._is_child(member):
+            orphan = member.stat.name == WORKER  # its rank is gone
+            if not member.program.launcher and not orphan and not self._is_child(member):
                 groups.setdefault(self._key(member), []).append(member)
         return [self._job(key, members) for key, members in groups.items()]
 
