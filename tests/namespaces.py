@@ -26,9 +26,9 @@ class Node(NamedTuple):
     interface: str
     address: str
 
-    def words(self, *command: str) -> list[str]:
-        """Return a command as it is run there, under the host's own name."""
-        setting = 'hostname "$0" && exec "$@"'
+    def words(self, *command: str, first: str = "true") -> list[str]:
+        """Return a command as it is run there, under the host's own name; mounts that ``first`` makes are its alone."""
+        setting = f'hostname "$0" && {first} && exec "$@"'
         return ["ip", "netns", "exec", self.space, "unshare", "--uts", "sh", "-c", setting, self.name, *command]
 
     def ip(self, *words: str) -> None:
@@ -105,7 +105,7 @@ class Doctors:
         """Return a user's environment for ranks on the CPU."""
         return environment(self.tmp_path, ACCELERATE_USE_CPU="1", OMP_NUM_THREADS="1", **more)
 
-    def start(self, node: Node, *words: str, env: dict[str, str] | None = None) -> None:
+    def start(self, node: Node, *words: str, env: dict[str, str] | None = None, first: str = "true") -> None:
         """Start ``accel-doctor`` with ``words`` on a host; ``@`` in a word is the shared run directory."""
         filled = [word.replace("@", str(self.run_dir)) for word in words]
         report = self.tmp_path / f"{node.name}.json"
@@ -113,7 +113,7 @@ class Doctors:
         filled[at:at] = ["--output", f"json:{report}"]
         with (self.tmp_path / f"{node.name}.out").open("wb") as out:
             process = subprocess.Popen(
-                node.words(sys.executable, "-m", "accel_doctor", *filled),
+                node.words(sys.executable, "-m", "accel_doctor", *filled, first=first),
                 cwd=self.tmp_path,
                 env=self.environment(**(env or {})),
                 stdout=out,

@@ -69,5 +69,5 @@ CHECK = Check(
     why="Samples of the test part reach the training of another rank, some come twice and some never.",
     fix="set_seed(seed) before splits and shuffles on every rank, or give them a generator with a fixed seed",
     judges=(Judge(needs=("ranks.trace",), judge=judge), DAT014),
-    consequence_of=("DAT002",),
+    consequence_of=("DAT002", "LCH012"),
 )
