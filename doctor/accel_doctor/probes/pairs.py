@@ -11,8 +11,9 @@ from accel_doctor.pairing import rounds
 from accel_doctor.probes.seat import Seat, grouped, settle
 
 SIZE_BYTES = 2**21
-CALLS = 2
-"""Timed ones; one before them opens the connection."""
+MOST_CALLS = 12
+MOST_S = 0.5
+"""Of one exchange: the fastest of many calls is that of the wire, where others share the CPUs."""
 
 
 def probe(seat: Seat) -> PairProbe | None:
@@ -43,13 +44,24 @@ def _leaders(seat: Seat) -> list[int]:
         return [rank for rank, first in enumerate(every) if first.item()]
 
 
+def _go_on(seat: Seat, partner: int, until_s: float, calls: int) -> bool:
+    """Return whether both partners make another call: the one of lower rank decides."""
+    answer = torch.tensor([float(calls <= MOST_CALLS and time.monotonic() < until_s)], device=seat.device)
+    if dist.get_rank() < partner:
+        dist.send(answer, partner)
+    else:
+        dist.recv(answer, partner)
+    return bool(answer.item())
+
+
 def _exchange(seat: Seat, partner: int) -> Exchange:
     """Send and receive at once, and return the fastest time of it."""
     out = torch.ones(SIZE_BYTES // 4, device=seat.device)
     into = torch.empty_like(out)
     times = []
     with seat.record.collective("send and receive"):
-        for _ in range(1 + CALLS):
+        until_s = time.monotonic() + MOST_S
+        while len(times) < 2 or _go_on(seat, partner, until_s, len(times)):
             began_s = time.perf_counter()
             both = (dist.P2POp(dist.isend, out, partner), dist.P2POp(dist.irecv, into, partner))
             for work in dist.batch_isend_irecv(list(both)):
