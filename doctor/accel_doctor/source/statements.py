@@ -7,7 +7,7 @@ from accel_doctor.source import names
 from accel_doctor.source.branches import Branches
 from accel_doctor.source.ranks import LAST, LOCAL_MAIN, MAIN, SOME
 from accel_doctor.source.syntax import Class, Function, Scope, dotted
-from accel_doctor.source.values import LOCAL, MISSING, RANK, Value, joined, truth
+from accel_doctor.source.values import LOCAL, MISSING, OBJECTS, RANK, Value, joined, truth
 
 DECORATORS = {
     "on_main_process": MAIN,
@@ -154,6 +154,8 @@ class Statements(Branches):
             self.store(base.attrs, index.const, value)
         else:
             base.taint |= value.taint & ~RANK
+            if base.kind == "dict" and base.attrs:  # which of them it replaces is not known
+                base.attrs = {k: Value(text=k) if v.kind in OBJECTS else v for k, v in base.attrs.items()}
 
     def setting_item(self, base: Value, index: Value, value: Value, node: ast.AST) -> None:
         """Look at an item that is set; the subclass does."""

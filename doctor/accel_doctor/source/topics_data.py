@@ -195,6 +195,8 @@ def draws(notes: Notes) -> Iterator[Flow]:
         name = str(event.extra["name"])
         if event.extra["seeded"] or name.endswith(("sample", "choice")) or event.ranks != EVERY:
             continue
+        if "split" not in name and any(x.backward for x in event.loops):
+            continue  # an order of what this rank holds, and no order of the data
         before = [s for s in seeds if s.order < event.order]
         ranked = [s for s in before if s.extra["device_specific"] or (s.value is not None and s.value.taint & RANK)]
         if before and ranked and ranked[-1] is before[-1]:

@@ -11,9 +11,11 @@ from accel_doctor.diagnose import Outcome, diagnose
 from accel_doctor.evidence import Asked
 from accel_doctor.exams.lint import examine
 from doctor.source.test_faults import FAULTS
+from doctor.source.test_styles import STYLES
 from doctor.source.test_traps import TRAPS
 
-LINES = [line for text in (*FAULTS.values(), *TRAPS.values()) for line in text.splitlines()]
+SCRIPTS = (*FAULTS.values(), *TRAPS.values(), *STYLES.values())
+LINES = [line for text in SCRIPTS for line in text.splitlines()]
 CHECKS = load_checks()
 
 
@@ -23,10 +25,11 @@ def judged(data: bytes) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_mutated_scripts(data: st.DataObject) -> None:
-    lines = data.draw(st.sampled_from([*FAULTS.values(), *TRAPS.values()])).splitlines()
+    lines = data.draw(st.sampled_from(SCRIPTS)).splitlines()
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(lines)))
         lines[at : at + data.draw(st.integers(0, 2))] = data.draw(st.lists(st.sampled_from(LINES), max_size=3))
@@ -34,6 +37,7 @@ def test_mutated_scripts(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(LINES), max_size=30), st.binary(max_size=40), st.integers(0, 400))
 def test_generated_scripts(lines: list[str], noise: bytes, at: int) -> None:

@@ -296,6 +296,36 @@ GUARDED_BY_A_LATER_METHOD = """
             if dist.get_rank() == 0:
                 self._save(3)
 """
+ORDER_IN_THE_LOOP = """
+    import numpy as np, torch
+    from accelerate import Accelerator
+    accelerator = Accelerator()
+    np.random.seed(1 + accelerator.process_index)
+    rows = np.random.permutation(100)  #! DAT014
+    policy = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(policy.parameters())
+    loader = torch.utils.data.DataLoader([1], shuffle=True)
+    policy, optimizer, loader = accelerator.prepare(policy, optimizer, loader)
+    for batch in loader:
+        for i in np.random.permutation(8):
+            accelerator.backward(policy(batch).mean())
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+KEPT_IN_A_DICT = """
+    import torch
+    from accelerate import Accelerator
+    accelerator = Accelerator()
+    things = {"model": torch.nn.Linear(1, 1)}
+    things["optimizer"] = torch.optim.SGD(things["model"].parameters(), 0.1)
+    things["loader"] = torch.utils.data.DataLoader([1], shuffle=True)
+    for name, thing in zip(list(things), accelerator.prepare(*things.values())):
+        things[name] = thing
+    for batch in things["loader"]:
+        accelerator.backward(things["model"](batch).sum())
+        things["optimizer"].step()
+        things["optimizer"].zero_grad()
+"""
 
 STYLES = {name.lower(): dedent(text) for name, text in globals().items() if name.isupper() and isinstance(text, str)}
 
