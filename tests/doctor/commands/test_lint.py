@@ -7,6 +7,7 @@ import pytest
 
 from accel_doctor.main import main
 
+ROOT = Path(__file__).parent.parent.parent.parent
 SICK = "import torch\nfrom accelerate import Accelerator\n\naccelerator = Accelerator()\nprint('a')\n"
 CONFIG = "compute_environment: LOCAL_MACHINE\nnum_machines: 1\n"
 HANGS = f"{SICK}if accelerator.is_main_process:\n    accelerator.wait_for_everyone()\n"
@@ -17,7 +18,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def report(*words: str) -> tuple[int, dict[str, list[tuple[str, int]]]]:
+def report(*words: str) -> tuple[int, dict[str, list[tuple[str, int | None]]]]:
     code = main(["lint", *words, "--output", "json:report.json"])
     checks = json.loads(Path("report.json").read_text())["checks"]
     places = {c["id"]: [f["location"] for f in c["findings"] if f["location"]] for c in checks}
@@ -244,3 +245,10 @@ def test_modules_that_import_each_other_are_read() -> None:
         "if accelerator.is_main_process:\n    meet(accelerator)\n"
     )
     assert report("train.py") == (1, {"HNG002": [("pkg/c.py", 4)]})
+
+
+def test_the_sample_shows_what_its_readme_says() -> None:
+    folder = ROOT / "samples" / "lint" / "lonely_collective"
+    assert report(str(folder / "sick.py")) == (1, {"HNG002": [(str(folder / "sick.py"), 12)]})
+    assert report(str(folder / "healthy.py")) == (0, {})
+    assert "`accel-doctor lint samples/lint/lonely_collective/sick.py`" in (folder.parent / "README.md").read_text()
