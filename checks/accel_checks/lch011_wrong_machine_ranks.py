@@ -125,7 +125,7 @@ def _joined_elsewhere(evidence: Evidence) -> bool:
 
 
 def _hosts(machines: list[Machine]) -> str:
-    hosts = [m.host for m in machines]
+    hosts = sorted(m.host for m in machines)
     if len(hosts) > 4:
         return f"{', '.join(hosts[:3])} and {len(hosts) - 3} more"
     return hosts[0] if len(hosts) == 1 else f"{', '.join(hosts[:-1])} and {hosts[-1]}"

@@ -18,6 +18,9 @@ from accel_doctor.streams import say
 MISSING_S = 10.0
 """How long machines that have not come are waited for when this one's launch is over."""
 
+VERDICT_S = 20.0
+"""How long a machine in trouble stays for the verdict: schedulers end the whole job with the first that fails."""
+
 
 class Together(NamedTuple):
     """How one machine's exam joins those of the others."""
@@ -49,7 +52,10 @@ def examine_together(exam: Callable[[Meeting], Evidence], how: Together) -> Evid
         meeting.close()
         machine = meeting.machine()
         if not meeting.settle():
-            return _keep(run_dir, part(own, machine, meeting.roster.given_by().rpartition("-")[0]))
+            mine = _keep(run_dir, part(own, machine, meeting.roster.given_by().rpartition("-")[0]))
+            if is_troubled(own):
+                meeting.await_verdict(VERDICT_S)
+            return mine
         _keep(run_dir, part(own, machine, machine.host))
         return _collected(meeting, own, machine, how.until())
     finally:

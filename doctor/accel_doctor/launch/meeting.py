@@ -162,6 +162,13 @@ class Meeting:
                 return others
             time.sleep(LOOK_S / 4)
 
+    def await_verdict(self, at_most_s: float) -> None:
+        """Wait until the verdict is given and its report had time to be printed."""
+        until = time.monotonic() + at_most_s
+        while not self.roster.is_given() and time.monotonic() < until:
+            time.sleep(LOOK_S)
+        time.sleep(LOOK_S)
+
     def leave(self) -> None:
         """Close the door and give the verdict up."""
         self._door.close()

@@ -87,6 +87,10 @@ class Roster:
         name, done = self._verdict()
         return name if name and (not done or self._is_since_begin(self.shared / "verdict")) else ""
 
+    def is_given(self) -> bool:
+        """Return whether somebody has given the verdict since this doctor began."""
+        return self._verdict()[1] and self._is_since_begin(self.shared / "verdict")
+
     def _is_since_begin(self, path: Path) -> bool:
         at, began = _time_of(path), _time_of(self.folder / BEGIN)
         return at is not None and began is not None and at >= began

@@ -20,10 +20,11 @@ def join(record: RankFile, options: ProbeOptions) -> Seat:
     os.environ["ACCELERATE_DYNAMO_BACKEND"] = "no"
     record.write(versions=loaded_versions())
     record.begin("join")
+    unnamed = "RANK" not in os.environ  # mpirun names ranks in variables of its own; accelerate then sets torch's
     with record.collective("init_process_group"):
         accelerator = Accelerator(gradient_accumulation_steps=options.gradient_accumulation_steps)
     group = group_of(accelerator, time.time())
     record.write(group=group, cpus=tuple(sorted(os.sched_getaffinity(0))), threads=torch.get_num_threads())
-    if "RANK" not in os.environ and grouped():  # mpirun names ranks in variables of its own
+    if unnamed and grouped():
         record.write(rank=group.rank, local_rank=group.local_rank)
     return Seat(accelerator, options, record)

@@ -1,6 +1,9 @@
 """Jobs over several machines, as network namespaces: one verdict, and the others their part."""
 
 import json
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +12,8 @@ from typing import Any
 import pytest
 
 from accel_doctor.evidence.trace_file import read_traced_ranks
+from accel_doctor.launch.ports import free_port
+from launches import environment
 from namespaces import Doctors, Node, made
 
 pytestmark = [pytest.mark.ranks, pytest.mark.slow]
@@ -257,3 +262,33 @@ def test_a_drop_in_the_middle_of_a_run_is_told_as_one(two: tuple[Node, ...], doc
     found = finding(seen, "LCH010")
     assert found["message"].endswith("and it answered at the start")
     assert any("HNG001" in said for said in found["evidence"])
+
+
+def mpirun(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Return two doctors that a real mpirun started on this host."""
+    if not shutil.which("mpirun"):
+        pytest.skip("mpirun is not installed")
+    meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    env = environment(tmp_path, ACCELERATE_USE_CPU="1", OMP_NUM_THREADS="1", **meet)
+    start = "mpirun --allow-run-as-root --oversubscribe -np 2".split()  # noqa: SIM905
+    doctor = (sys.executable, "-m", "accel_doctor", "preflight", "--run-dir", str(tmp_path / "run"))
+    argv = [*start, *doctor, "--", *words]
+    return subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=140)
+
+
+def test_ranks_that_mpirun_starts_are_each_under_a_doctor_of_one_job(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    run = mpirun(tmp_path, "python", "train.py")
+    assert run.returncode == 0, run.stdout + run.stderr
+    evidence = json.loads((tmp_path / "run" / "evidence.json").read_text())
+    assert [(m["unit"], m.get("rank")) for m in evidence["machines"]] == [("process", 0), ("process", 1)]
+    assert sorted(r["rank"] for r in evidence["ranks"]) == [0, 1]
+    assert "PASSED ON CPU:" in run.stdout
+
+
+def test_mpirun_over_a_launcher_multiplies_and_the_report_comes_before_mpirun_ends_all(tmp_path: Path) -> None:
+    run = mpirun(tmp_path, *"accelerate launch --multi_gpu --num_processes 2 --num_machines 1".split())  # noqa: SIM905
+    assert run.returncode == 1
+    assert "mpirun starts 2 tasks on" in run.stdout
+    assert "task 0" in run.stdout
+    assert "2 of 2 came" in run.stdout

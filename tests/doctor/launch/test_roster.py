@@ -41,7 +41,9 @@ def test_one_doctor_alone_takes_the_verdict(tmp_path: Path) -> None:
 def test_a_verdict_that_was_given_is_free_for_the_next_exam_and_not_for_a_late_peer_of_the_same(tmp_path: Path) -> None:
     first, peer = come(tmp_path, "a-1"), come(tmp_path, "b-1")
     first.claim()
+    assert not peer.is_given()
     first.leave()
+    assert peer.is_given()
     assert peer.given_by() == "a-1"
     assert not peer.claim(late=True)
     age(tmp_path / "verdict", 30)
