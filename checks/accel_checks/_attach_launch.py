@@ -26,10 +26,14 @@ from accel_doctor.evidence import Evidence, Job, Seen
 from accel_doctor.standing import WITH_PEERS
 
 GIB = 2**30
+HANDSHAKE_BYTES = 16384
+"""What a process group exchanges to be opened is a few hundred bytes a peer."""
 APART_S = 120.0
 """Age from which ranks without any connection, and without a stack, count as apart."""
 ELASTIC = ("accelerate", "torchrun")
 """Launchers that end all ranks when one fails: a rank that is gone beside them left with exit code 0."""
+WORKING = 0.2
+"""Share of a core that a main thread takes when it trains on the CPU, also on a crowded machine."""
 AT_WORK = ("backward", "data", "fetch", "device", "save")
 
 
@@ -69,15 +73,20 @@ def apart(evidence: Evidence) -> Iterator[Finding]:
     if any(r.peers is None for r in living):
         raise NotApplicable("the sockets of the ranks may not be read")
     lonely = [r for r in living if not r.peers and not r.rendezvous]
-    if len(lonely) < len(living) or len(living) < (job.asked or 2):
+    silent = [r for r in living if _silent(evidence, r)]
+    if max(len(lonely), len(silent)) < len(living) or len(living) < (job.asked or 2):
         return
     _demand_at_work(evidence, job)
+    if silent and not any(_trains(r) for r in living):
+        raise NotApplicable("nothing went between the ranks, and they were not seen to train")
     count = len(living)
     on_cpu = evidence.devices is None or not spread(evidence.devices.devices, job)
     yield Finding(
-        message=f"{count} processes of `{line_of(job)}` train, and none has a connection to another: {count} separate "
-        "runs",
-        seen=f"no socket between {people(living)}, none to MASTER_PORT",
+        message=f"{count} processes of `{line_of(job)}` train, and {_nothing(silent)}: {count} separate runs",
+        seen=f"no socket between {people(living)}, none to MASTER_PORT"
+        if not silent
+        else f"{max(r.peer_bytes or 0 for r in silent)} bytes between {people(living)} so far, 0 while they were "
+        "looked at",
         wanted=f"one world of size {count}",
         ranks=numbers(living),
         values={"processes": count},
@@ -87,6 +96,20 @@ def apart(evidence: Evidence) -> Iterator[Finding]:
         command=_joined(job, count, on_cpu=on_cpu),
         evidence=("each trains on all of the data, writes every file and logs every line",),
     )
+
+
+def _silent(evidence: Evidence, seen: Seen) -> bool:
+    """Return whether a rank has connections to its peers that carried no more than what opens them.
+
+    Wrapping a model sends all of its parameters once. On devices the data goes past these sockets.
+    """
+    on_device = evidence.devices is not None and bool(seen.devices)
+    few = seen.peer_bytes is not None and seen.peer_bytes < HANDSHAKE_BYTES
+    return not on_device and few and seen.peer_bytes_during == 0
+
+
+def _nothing(silent: list[Seen]) -> str:
+    return "nothing goes between them" if silent else "none has a connection to another"
 
 
 def _joined(job: Job, count: int, *, on_cpu: bool) -> str:
@@ -103,7 +126,7 @@ def _demand_at_work(evidence: Evidence, job: Job) -> None:
     each = [s for _, s in standings(job)]
     if any(s.kind in STARTING for s in each):
         raise NotApplicable("the ranks have not met yet")
-    if all(s.kind in AT_WORK or _trains(r) for r, s in standings(job)):
+    if all(s.kind in AT_WORK or _trains(r) or (s.cpu_share or 0) > WORKING for r, s in standings(job)):
         return
     now = evidence.started_s + evidence.timings.get("exam_s", 0.0)
     if any(r.started_s is None or now - r.started_s < APART_S for r in alive(job)):

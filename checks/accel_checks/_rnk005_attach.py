@@ -19,7 +19,11 @@ def frozen(evidence: Evidence) -> Iterator[Finding]:
     hang = explain(evidence, job) if len(job.ranks) > 1 else None
     for rank, where in stopped:
         peers = [(r, s) for r, s in each if r is not rank and s.waiting]
-        said = f"; {people([r for r, _ in peers])} {'waits' if len(peers) == 1 else 'wait'} for it" if peers and hang else ""
+        said = (
+            f"; {people([r for r, _ in peers])} {'waits' if len(peers) == 1 else 'wait'} for it"
+            if peers and hang
+            else ""
+        )
         yield Finding(
             message=f"{rank.title} (pid {rank.pid}) {STOPPED[where.kind]}, for all {where.span_s:.0f} s seen{said}",
             severity=Severity.ERROR if where.kind in "Tt" or hang else Severity.WARNING,

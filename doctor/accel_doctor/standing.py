@@ -47,7 +47,6 @@ _BY_FILE = (
         r"/torch/_inductor/(compile|codegen|async_|graph|sched)|/torch/_dynamo/(convert|symbolic|output)|/triton/comp",
         "compile",
     ),
-    (r"<frozen importlib|/importlib/", "import"),
     (r"/subprocess\.py$", "subprocess"),
     (r"/(socket|ssl)\.py$|/http/client\.py$|/urllib/|/(urllib3|requests|httpx|httpcore)/", "network"),
     (r"/(aiohttp|botocore|huggingface_hub)/", "network"),
@@ -216,6 +215,8 @@ def _by_frame(frame: Frame) -> tuple[str, str]:
         return "collective", name if name in _COLLECTIVES else "a collective"
     if "/accelerate/" in frame.path and name in _OPERATIONS:
         return "collective", name
+    if "importlib" in frame.path and name in ("_find_and_load", "_load_unlocked", "exec_module"):
+        return "import", ""
     return _first(_BY_FILE, frame.path), ""
 
 

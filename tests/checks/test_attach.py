@@ -344,3 +344,13 @@ def test_no_job_is_incomplete() -> None:
     evidence = replace(attach_run(), jobs=None, absent={"jobs": "no training process was found"})
     assert judged(evidence).exit_code == 2
     assert "INCOMPLETE  no training process was found" in said(evidence)
+
+
+def test_ranks_between_which_nothing_goes_are_apart() -> None:
+    base: dict[str, object] = {"devices": (), "looks": looks(BACKWARD, state="R")}
+    quiet = [healthy_seen(i, peer_bytes=9, peer_bytes_during=0, **base) for i in range(2)]
+    assert speaking(attach_run(launched(*quiet))) == {"LCH003": "error"}
+    talking = [healthy_seen(i, peer_bytes=9_000_000, peer_bytes_during=0, **base) for i in range(2)]
+    assert speaking(attach_run(launched(*talking))) == {}
+    unknown = [healthy_seen(i, peer_bytes=None, **base) for i in range(2)]
+    assert speaking(attach_run(launched(*unknown))) == {}

@@ -66,6 +66,10 @@ class Seen(Record, frozen=True, kw_only=True):
     """Resident."""
     peers: tuple[int, ...] | None = None
     """Pids of the same job with which it has a TCP connection; ``None`` where sockets may not be read."""
+    peer_bytes: int | None = None
+    """Bytes that its connections with those peers have carried so far; ``None`` where the kernel does not say."""
+    peer_bytes_during: int | None = None
+    """How many of those over the looks."""
     rendezvous: bool | None = None
     """It has a connection to the port where its environment says that the ranks meet."""
     container: bool = False

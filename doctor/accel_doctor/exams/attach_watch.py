@@ -11,6 +11,7 @@ import msgspec
 from accel_doctor.evidence.processes import Job, Look, Seen, Watched
 from accel_doctor.machine import proc, stacks
 from accel_doctor.machine.jobs import Found
+from accel_doctor.machine.tcp_bytes import carried
 
 LOOK_EVERY_S = 0.5
 STACKS_KEPT = 8
@@ -49,6 +50,7 @@ class Watcher:
         self._looks: dict[int, list[Look]] = {pid: [] for pid in self._ranks}
         self._why: dict[int, str] = {}
         self._spy = stacks.find_spy()
+        self._carried = carried()
         self._table: dict[str, proc.Connection] = {}
         self.count = 0
 
@@ -137,15 +139,16 @@ class Watcher:
         """Return ranks with their TCP connections to each other and to the port where they meet."""
         table = self._sockets()
         own = {r.pid: self._connections(r.pid, table) for r in ranks}
-        ends = {c.local: pid for pid, found in own.items() for c in found or () if not c.listening}
-        return tuple(_with_peers(r, own[r.pid], ends) for r in ranks)
+        ends = {c.local: pid for pid, found in own.items() for c in (found or {}).values() if not c.listening}
+        now = carried()
+        return tuple(_with_peers(r, own[r.pid], ends, _Bytes(self._carried, now)) for r in ranks)
 
-    def _connections(self, pid: int, table: Mapping[str, proc.Connection]) -> list[proc.Connection] | None:
+    def _connections(self, pid: int, table: Mapping[str, proc.Connection]) -> dict[str, proc.Connection] | None:
         links = proc.descriptors(self._folder / str(pid))
         if links is None:
             return None
         inodes = (proc.inode(one) for one in links if one.startswith("socket:"))
-        return [table[number] for number in inodes if number in table]
+        return {number: table[number] for number in inodes if number in table}
 
     def watched(self, window_s: float, unread: int, searched: int) -> Watched:
         """Return how it was looked."""
@@ -166,10 +169,39 @@ class Watcher:
         return {pid: tuple(looks) for pid, looks in self._looks.items()}
 
 
-def _with_peers(seen: Seen, connections: list[proc.Connection] | None, ends: Mapping[str, int]) -> Seen:
+class _Bytes(NamedTuple):
+    """What each socket had carried at the first look and at the last."""
+
+    before: Mapping[str, int] | None
+    now: Mapping[str, int] | None
+
+    def of(self, inodes: list[str]) -> tuple[int | None, int | None]:
+        """Return the bytes that some sockets carried, and how many of them meanwhile."""
+        if self.now is None or not inodes or any(inode not in self.now for inode in inodes):
+            return None, None
+        total = sum(self.now[inode] for inode in inodes)
+        known = self.before is not None and all(inode in self.before for inode in inodes)
+        return total, total - sum((self.before or {})[inode] for inode in inodes) if known else None
+
+
+def _with_peers(
+    seen: Seen, connections: dict[str, proc.Connection] | None, ends: Mapping[str, int], sizes: _Bytes
+) -> Seen:
     if connections is None:
         return seen
-    peers = {ends[c.remote] for c in connections if c.remote in ends} - {seen.pid}
+    with_peer = {inode: ends[c.remote] for inode, c in connections.items() if c.remote in ends}
+    peers = {inode: pid for inode, pid in with_peer.items() if pid != seen.pid}
     port = (seen.environment or {}).get("MASTER_PORT", "")
-    met = [c for c in connections if not c.listening and port in (c.local.split(":")[-1], c.remote.split(":")[-1])]
-    return msgspec.structs.replace(seen, peers=tuple(sorted(peers)), rendezvous=bool(met) if port else None)
+    met = [c for c in connections.values() if not c.listening and port in (_port(c.local), _port(c.remote))]
+    total, during = sizes.of(list(peers))
+    return msgspec.structs.replace(
+        seen,
+        peers=tuple(sorted(set(peers.values()))),
+        peer_bytes=total,
+        peer_bytes_during=during,
+        rendezvous=bool(met) if port else None,
+    )
+
+
+def _port(endpoint: str) -> str:
+    return endpoint.rpartition(":")[2]
