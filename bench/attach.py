@@ -7,6 +7,7 @@ the tests' own, which reads a file at every call: its share of the sampling is m
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,19 +29,25 @@ import json, sys, time
 from accel_doctor.machine import nvml
 from accel_doctor.machine.devices import read_devices
 from accel_doctor.machine.live_sampler import LiveSampler
-asked = [0]
-ask = nvml.Nvml.ask
-def counted(self, *words):
-    asked[0] += 1
-    return ask(self, *words)
-nvml.Nvml.ask = counted
+driver = [0.0]
+pointer = nvml.pynvml._nvmlGetFunctionPointer
+def timed(name):
+    function = pointer(name)
+    def call(*words):
+        began = time.thread_time()
+        try:
+            return function(*words)
+        finally:
+            driver[0] += time.thread_time() - began
+    return function if name == "nvmlErrorString" else call
+nvml.pynvml._nvmlGetFunctionPointer = timed
 devices, _ = read_devices({})
 sampler = LiveSampler(devices, 1 / %d)
 sampler.start()
 time.sleep(1)
-asked[0], cpu, wall = 0, time.process_time(), time.monotonic()
+driver[0], cpu, wall = 0.0, time.process_time(), time.monotonic()
 time.sleep(float(sys.argv[1]))
-print(json.dumps([asked[0], time.process_time() - cpu, time.monotonic() - wall]))
+print(json.dumps([driver[0], time.process_time() - cpu, time.monotonic() - wall]))
 sampler.stop({})
 """
 
@@ -59,27 +66,12 @@ def sampling(machine: Machine, seconds: float) -> tuple[float, float]:
         [sys.executable, "-c", SAMPLE % HERTZ, str(seconds)], env=machine.environment, check=True, capture_output=True,
         text=True, timeout=seconds + 60,
     ).stdout  # fmt: skip
-    asked, cpu_s, wall_s = json.loads(said)
-    return 100 * cpu_s / wall_s, 100 * asked * call_s(machine) / wall_s
+    driver_s, cpu_s, wall_s = json.loads(said)
+    return 100 * cpu_s / wall_s, 100 * driver_s / wall_s
 
 
-def call_s(machine: Machine) -> float:
-    """Return the CPU time of one call of the simulated driver."""
-    code = (
-        "import ctypes, time\nlib = ctypes.CDLL('libnvidia-ml.so.1')\nlib.nvmlInitWithFlags(0)\n"
-        "handle, value = ctypes.c_void_p(), ctypes.c_uint()\n"
-        "lib.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle))\nbegan = time.process_time()\n"
-        "for _ in range(2000):\n    lib.nvmlDeviceGetPowerUsage(handle, ctypes.byref(value))\n"
-        "print((time.process_time() - began) / 2000)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=machine.environment, check=True, capture_output=True, text=True, timeout=60
-    )
-    return float(done.stdout)
-
-
-def verdict(machine: Machine, folder: Path) -> float:
-    """Return the seconds from the start of attach to its report that are not the window."""
+def verdict(machine: Machine, folder: Path) -> tuple[float, float]:
+    """Return the seconds from the start of attach to its report that are not the window, and its CPU time."""
     world = {"WORLD_SIZE": str(GPUS), "LOCAL_WORLD_SIZE": str(GPUS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29999"}
     ranks = [
         subprocess.Popen(
@@ -92,7 +84,7 @@ def verdict(machine: Machine, folder: Path) -> float:
     try:
         time.sleep(3)
         machine.change(now="load", **{f"load:gpu{i}.compute": f"{p.pid}:1" for i, p in enumerate(ranks)})
-        began = time.monotonic()
+        began, spent = time.monotonic(), cpu_of_children_s()
         command = [sys.executable, "-m", "accel_doctor", "attach", "--duration", "2", "--output-format", "json"]
         done = subprocess.run(
             [*command, str(ranks[0].pid)], env=machine.environment, cwd=folder, capture_output=True, text=True,
@@ -100,11 +92,17 @@ def verdict(machine: Machine, folder: Path) -> float:
         )  # fmt: skip
         took = time.monotonic() - began
         report = json.loads(done.stdout)
-        return took - report["timings"]["window_s"]
+        return took - report["timings"]["window_s"], cpu_of_children_s() - spent
     finally:
         for rank in ranks:
             os.killpg(rank.pid, 9)
             rank.wait()
+
+
+def cpu_of_children_s() -> float:
+    """Return the CPU time of the programs that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -115,9 +113,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         machine = Machine(library(folder), folder, profile("h100_nvswitch_eight"))
-        beside = sorted(verdict(machine, folder) for _ in range(3))[1]
-        print(f"verdict beside the window, {GPUS} GPUs, {GPUS * (WORKERS + 1)} processes: {beside:.2f} s, "
-              f"{beside / VERDICT_S:.2f} of {VERDICT_S:g} s")  # fmt: skip
+        beside, cpu_s = sorted(verdict(machine, folder) for _ in range(3))[1]
+        what = f"{GPUS} GPUs, {GPUS * (WORKERS + 1)} processes"
+        print(f"verdict beside the window, {what}: {beside:.2f} s, {beside / VERDICT_S:.2f} of {VERDICT_S:g} s")
+        print(f"CPU of it, stacks included: {cpu_s:.2f} s; load of this machine {os.getloadavg()[0]:.1f}")
         share, driver = sampling(machine, seconds)
         own = share - driver
         print(f"sampling at {HERTZ} Hz, {GPUS} GPUs: {share:.2f} % of a core, {driver:.2f} of it in the driver")

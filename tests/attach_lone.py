@@ -14,9 +14,9 @@ import torch.distributed as dist  # noqa: TID253
 
 
 def keep_sockets_open() -> None:
-    for name in os.listdir("/proc/self/fd"):
-        if os.path.exists(f"/proc/self/fd/{name}"):
-            os.set_inheritable(int(name), True)
+    for entry in Path("/proc/self/fd").iterdir():
+        if entry.exists():
+            os.set_inheritable(int(entry.name), True)  # noqa: FBT003 - its only signature
     subprocess.Popen(["sleep", "120"], close_fds=False)
 
 

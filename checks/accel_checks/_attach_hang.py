@@ -145,6 +145,8 @@ def _together(
         )
     if any(s.kind == "device" for _, s in waiting):
         return None
+    if any(r.devices for r, _ in waiting) and not all(_spins(evidence, r) for r, _ in waiting):
+        return None
     elsewhere = world > len(job.ranks)
     where = "a rank on another machine did not come" if elsewhere else "which of them is to blame is unclear"
     return Hang(

@@ -131,7 +131,7 @@ def standing(seen: Seen) -> Standing:
         kind=kind,
         op=op,
         site=site,
-        waiting=at_rest(looks) or (kind in WITH_PEERS and stays(told)),
+        waiting=at_rest(looks) or (kind in WITH_PEERS and bool(seen.devices) and stays(told)),
         cpu_share=share,
         detail=_detail(looks[-1]),
         loading_pct=loading,
@@ -160,7 +160,7 @@ def at_rest(looks: Sequence[Look]) -> bool:
 
 
 def stays(told: Sequence[Look]) -> bool:
-    """Return whether every stack was in the same line of the user's: a call that does not come back."""
+    """Return whether every stack was in the same line of the user's; a thread that waits for a device spins."""
     return len(told) >= 4 and len({_site(look.stack or ()) for look in told}) == 1
 
 

@@ -354,3 +354,11 @@ def test_ranks_between_which_nothing_goes_are_apart() -> None:
     assert speaking(attach_run(launched(*talking))) == {}
     unknown = [healthy_seen(i, peer_bytes=None, **base) for i in range(2)]
     assert speaking(attach_run(launched(*unknown))) == {}
+
+
+def test_ranks_whose_backward_takes_all_of_the_step_are_no_hang() -> None:
+    busy = tuple(replace(look, stack=BACKWARD) for look in looks())
+    ranks = [healthy_seen(i, devices=(), looks=busy) for i in range(2)]
+    assert speaking(attach_run(launched(*ranks))) == {}
+    on_gpus = [healthy_seen(i, looks=busy) for i in range(2)]
+    assert speaking(attach_run(launched(*on_gpus), devices=busy_pair())) == {}

@@ -1,4 +1,4 @@
-"""attach on real jobs: one that is started once and put into each sick state, and the ways in which people start them."""
+"""attach on real jobs: one that is put into each sick state in turn, and the ways in which people start them."""
 
 import fcntl
 import os
@@ -47,7 +47,7 @@ def test_a_healthy_pair_raises_nothing_and_goes_on(job: Puppet, tmp_path: Path) 
     job.order("train")
     seen = attach(tmp_path, job.process.pid)
     assert (seen.speaking, seen.exit_code, seen.report["verdict"]) == ({}, 0, "passed")
-    assert seen.wall_s < seen.report["timings"]["window_s"] + 4
+    assert seen.report["timings"]["exam_s"] < seen.report["timings"]["window_s"] + 2
     assert job.process.poll() is None
 
 
