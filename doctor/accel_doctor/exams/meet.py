@@ -83,4 +83,5 @@ def _collected(meeting: Meeting, own: Evidence, machine: Machine, until: float) 
     seen = [(m, meeting.roster.part(m.id) if m.ended else None) for m in others]
     evidence = whole(own, machine, seen)
     place = os.path.relpath(shared, Path.cwd())
-    return msgspec.structs.replace(evidence, run_dir=place)
+    timings = {**evidence.timings, "exam_s": round(time.time() - evidence.started_s, 3)}
+    return msgspec.structs.replace(evidence, run_dir=place, timings=timings)

@@ -39,7 +39,7 @@ from accel_doctor.unseen import why_unseen
 
 REPORT_S = 8.0
 """Kept back from the deadline for stopping, reading, judging and printing."""
-JUDGING_S = 2.0
+JUDGING_S = 4.0
 """Kept back for judging and printing alone."""
 STOP_GRACE_S = 1.0
 BUSY_S = 6.0

@@ -120,10 +120,11 @@ def test_a_machine_that_never_comes_is_named_within_the_deadline(two: tuple[Node
     words = launch(two[0].address, 0)
     doctors.start(two[0], "preflight", "--run-dir", "@", "--deadline", "25", "--", *words)
     assert doctors.wait() == [1]
-    assert time.monotonic() - began < 25
     seen = report(doctors, two[0])
     assert failed(seen) == ["LCH011"]
     assert finding(seen, "LCH011")["message"].startswith("machine 1 of 2 never came")
+    assert seen["timings"]["exam_s"] < 25
+    assert time.monotonic() - began < 35  # with the start of the interpreter and the report, on a busy machine
 
 
 def test_a_port_behind_a_silent_firewall_is_named(two: tuple[Node, ...], doctors: Doctors) -> None:
