@@ -104,7 +104,14 @@ def launched(*ranks: Seen, **changes: object) -> Job:
 
 def alone(**changes: object) -> Job:
     """Return a job of one process that plain python started, on the first of two devices."""
-    nobody = {"rank": None, "local_rank": None, "world_size": None, "environment": {}, "peers": (), "rendezvous": None}
+    nobody: dict[str, object] = {
+        "rank": None,
+        "local_rank": None,
+        "world_size": None,
+        "environment": {},
+        "peers": (),
+        "rendezvous": None,
+    }
     seen = healthy_seen(0, **{**nobody, **changes})
     return launched(
         seen,

@@ -99,7 +99,7 @@ class _Attach:
             if self.jobs:
                 self.watcher.watch(self._window(), self._unclear, self._pause)
         except KeyboardInterrupt:
-            cut = "interrupt"
+            cut = "" if self.request.show else "interrupt"  # Ctrl-C is how a live table is left
         self.request.interrupts.shield()
         devices = self.sampler.stop(_ranks(self.jobs)) if self.sampler else self.devices
         return self._evidence(devices, time.monotonic() - began, cut)
@@ -150,7 +150,7 @@ class _Attach:
             launch=jobs[0].launch if len(jobs) == 1 else None,
             hosts=None if here is None else (here,),
             devices=devices,
-            jobs=jobs,
+            jobs=jobs or None,
             watched=self.watcher.watched(window_s, self.search.unread, len(self.search.processes)),
             absent=self._absent(jobs),
             cut=cut,
@@ -160,7 +160,15 @@ class _Attach:
     def _absent(self, jobs: tuple[Job, ...]) -> dict[str, str]:
         several = f"{len(jobs)} jobs, each with its own"
         launch = "" if len(jobs) == 1 and jobs[0].launch else several if len(jobs) > 1 else "no launcher was found"
-        return {k: v for k, v in (("devices", self.no_devices), ("launch", launch)) if v}
+        nobody = "" if jobs else self._nobody()
+        return {k: v for k, v in (("devices", self.no_devices), ("launch", launch), ("jobs", nobody)) if v}
+
+    def _nobody(self) -> str:
+        """Return that nothing was found, and whether others' processes were passed over."""
+        wanted = self.request.wanted
+        names = f" of {', '.join(wanted.names)}" if wanted.names else ""
+        passed = (self.search.others + self.search.unread) > 0 and not wanted.everyone
+        return f"no training process{names} was found" + (" (others' run here: --all, as root)" if passed else "")
 
 
 def _from_now_on(devices: Devices) -> Devices:
@@ -185,7 +193,7 @@ def _strange(device: Device) -> bool:
     """Return whether a device was seen for too short, or one with a process of ours is not plainly at work."""
     if device.samples and device.samples[-1].at_s - device.samples[0].at_s < LEAST_S:
         return True
-    if not any(p.ours for p in device.processes_during or ()):
+    if device.processes_during is not None and not any(p.ours for p in device.processes_during):
         return False
     busy = [s.busy_pct for s in device.samples if s.busy_pct is not None]
     power = [s.power_w for s in device.samples if s.power_w is not None]
