@@ -71,22 +71,22 @@ def running(
     try:
         yield process
     finally:
-        end_session(process.pid)
+        end_job(tmp_path)
         process.wait()
 
 
-def end_session(pid: int) -> None:
-    """End every process of a session that we started."""
+def end_job(folder: Path) -> None:
+    """End every process that works in a test's own folder: a launcher's ranks are in sessions of their own."""
     for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and session_of(entry) == pid:
+        if entry.name.isdecimal() and works_in(entry, folder) and int(entry.name) != os.getpid():
             with_signal(int(entry.name), signal.SIGKILL)
 
 
-def session_of(entry: Path) -> int | None:
+def works_in(entry: Path, folder: Path) -> bool:
     try:
-        return int((entry / "stat").read_text().rpartition(") ")[2].split()[3])
-    except (OSError, IndexError):
-        return None
+        return (entry / "cwd").readlink().is_relative_to(folder)
+    except OSError:
+        return False
 
 
 def with_signal(pid: int, number: signal.Signals) -> None:

@@ -232,7 +232,7 @@ def test_disconnected_ranks(tmp_path: Path) -> None:
         wait_for(ready.exists, "training")
         time.sleep(OLD_ENOUGH_S)
         seen = attach(tmp_path, process.pid)
-    assert seen.speaking == {"LCH003": "error"}
+    assert seen.speaking == {"LCH003": "error"}, [(c["id"], c["reason"]) for c in seen.report["checks"]]
     assert "2 separate runs" in seen.finding("LCH003")["message"]
 
 
