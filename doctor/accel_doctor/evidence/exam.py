@@ -30,7 +30,9 @@ EXAM_SUBJECTS: dict[str, frozenset[str]] = {
 """The roots of the evidence that each exam can bring; a check is listed in an exam that can feed one of its judges."""
 ONLY_IN = {
     "run": frozenset({"ranks.trace"}),
-    "preflight": frozenset(f"ranks.{p}" for p in ("guards", "data", "training", "sweep", "pairs", "compute", "storage")),
+    "preflight": frozenset(
+        f"ranks.{p}" for p in ("guards", "data", "training", "sweep", "pairs", "compute", "storage")
+    ),
 }
 """What of the ranks one exam alone brings."""
 DOOR = {"attach": "jobs", "explain_log": "log"}

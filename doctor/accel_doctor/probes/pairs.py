@@ -58,7 +58,7 @@ def _exchange(seat: Seat, partner: int) -> Exchange:
     """Send and receive at once, and return the fastest time of it."""
     out = torch.ones(SIZE_BYTES // 4, device=seat.device)
     into = torch.empty_like(out)
-    times = []
+    times: list[float] = []
     with seat.record.collective("send and receive"):
         until_s = time.monotonic() + MOST_S
         while len(times) < 2 or _go_on(seat, partner, until_s, len(times)):
