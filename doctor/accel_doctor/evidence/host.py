@@ -80,6 +80,8 @@ class Host(Record, frozen=True, kw_only=True):
     numa_nodes: tuple[NumaNode, ...] | None = None
     rdma_devices: tuple[str, ...] = ()
     """InfiniBand, RoCE and EFA devices by the kernel's names."""
+    rdma_open: bool | None = None
+    """Whether a process of this user may open their devices below /dev/infiniband; ``None`` where there are none."""
     interfaces: tuple[Interface, ...] | None = None
     """Network interfaces; ``None`` where they were not read."""
     bound: tuple[Bound, ...] = ()

@@ -43,6 +43,7 @@ def read_host(environment: Mapping[str, str], root: Path = Path("/")) -> Host:
         interfaces=interfaces,
         bound=bound_interfaces(interfaces, environment),
         rdma_devices=_names(root / "sys/class/infiniband"),
+        rdma_open=_rdma_open(root),
         memory_total_bytes=memory.get("MemTotal"),
         memory_available_bytes=memory.get("MemAvailable"),
         memory_limit_bytes=grant.memory_limit_bytes,
@@ -107,6 +108,14 @@ def cpu_list(text: str) -> tuple[int, ...]:
     """Return the CPUs of a list as the kernel writes it: ``0-3,8``."""
     ranges = (part.partition("-") for part in text.strip().split(",") if part)
     return tuple(cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1))
+
+
+def _rdma_open(root: Path) -> bool | None:
+    """Return whether the devices that RDMA is done through may be opened; a container has them only when given."""
+    if not _names(root / "sys/class/infiniband"):
+        return None
+    devices = [root / "dev/infiniband" / n for n in _names(root / "dev/infiniband") if n.startswith("uverbs")]
+    return any(os.access(device, os.R_OK | os.W_OK) for device in devices)
 
 
 def _names(folder: Path) -> tuple[str, ...]:
