@@ -51,7 +51,10 @@ class Waits:
     def all(self) -> tuple[LogWait, ...]:
         """Return one record a rank and collective, with where the rank stood; and the ranks that only told that."""
         waits = list(self._found.values())
-        for (rank, group), (enqueued, completed, number, line) in self._status.items():
+        nameless = any(not w.group for w in waits)
+        for (rank, named), (enqueued, completed, number, line) in self._status.items():
+            # torch 2.3 names the group where it tells how a rank stands, and not where it tells what it waits in.
+            group = "" if nameless else named
             own = [w for w in waits if w.rank == rank and (number is None or w.number == number)]
             if own:
                 at = waits.index(own[0])

@@ -138,3 +138,18 @@ def test_logs_of_two_hosts_one_after_the_other_are_told_by_time() -> None:
 def test_the_table_gives_a_killed_process_its_rank() -> None:
     kernel = "[12.345678] Out of memory: Killed process 4003 (python3) total-vm:1kB, anon-rss:9kB\n"
     assert named(table((3, 1), root=(0, 1)) + kernel).ranks == (3,)
+
+
+def test_a_group_that_only_some_lines_name_parts_no_ranks() -> None:
+    standing = (
+        "[rank0]:[E1120 10:15:27.000000 ProcessGroupNCCL.cpp:1537] [PG 0 (default_pg) Rank 0] Timeout at NCCL work: 7, "
+        "last enqueued NCCL work: 7, last completed NCCL work: 6.\n"
+    )
+    bare = "".join(
+        f"[rank{rank}]:[E1120 10:15:26.000000 ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught collective "
+        f"operation timeout: WorkNCCL(SeqNum={number}, OpType={op}, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for "
+        "600034 milliseconds before timing out.\n"
+        for rank, number, op in ((0, 7, "ALLREDUCE"), (1, 6, "BROADCAST"), (2, 7, "ALLREDUCE"))
+    )
+    cause = named(bare + standing)
+    assert "ranks 0 and 2 waited in ALLREDUCE #7" in cause.message
