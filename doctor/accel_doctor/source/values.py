@@ -59,40 +59,34 @@ class Thing:
 class Value:
     """An abstract value; ``kind`` says which of the other fields speak."""
 
-    __slots__ = (
-        "attrs", "cond", "const", "divisions", "flow", "func", "items", "kind", "line", "marks", "owner", "part", "ref",
-        "taint", "text", "thing", "why", "wrapped",
-    )  # fmt: skip
+    kind: str = ""
+    ref: str = ""
+    thing: Thing | None = None
+    items: "list[Value] | None" = None
+    attrs: "dict[str, Value] | None" = None
+    cond: Cond | None = None
+    taint: int = 0
+    const: Any = MISSING
+    func: Any = None
+    owner: "Value | None" = None
+    marks: frozenset[str] = frozenset()
+    flow: frozenset[Forward] = frozenset()
+    divisions: tuple[Division, ...] = ()
+    wrapped: str = ""
+    part: str = ""
+    why: str = ""
+    text: str = ""
+    line: int = 0
 
     def __init__(self, kind: str = "", **fields: Any) -> None:
-        self.kind = kind
-        self.ref: str = ""
-        self.thing: Thing | None = None
-        self.items: list[Value] | None = None
-        self.attrs: dict[str, Value] | None = None
-        self.cond: Cond | None = None
-        self.taint: int = 0
-        self.const: Any = MISSING
-        self.func: Any = None
-        self.owner: Value | None = None
-        self.marks: frozenset[str] = frozenset()
-        self.flow: frozenset[Forward] = frozenset()
-        self.divisions: tuple[Division, ...] = ()
-        self.wrapped: str = ""
-        self.part: str = ""
-        self.why: str = ""
-        self.text: str = ""
-        self.line: int = 0
-        for name, value in fields.items():
-            setattr(self, name, value)
+        # Hundreds of thousands are made of a large file: only what differs from the class is kept.
+        fields["kind"] = kind
+        self.__dict__ = fields
 
     def but(self, **fields: Any) -> "Value":
         """Return a copy with some fields replaced."""
         copy = Value.__new__(Value)
-        for name in Value.__slots__:
-            setattr(copy, name, getattr(self, name))
-        for name, value in fields.items():
-            setattr(copy, name, value)
+        copy.__dict__ = {**self.__dict__, **fields}
         return copy
 
 
