@@ -21,8 +21,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accel_doctor.evidence import Device, Devices, Rank, Sample
+from accel_checks._activity import described, doing, spins  # noqa: TID251 - the judges' own arithmetic is held up here
+from accel_checks.gpu001_idle_gpu import CHECK as GPU001  # noqa: TID251
+from accel_doctor.evidence import Device, Devices, Evidence, Rank, Sample
 from accel_doctor.machine.devices import DeviceSampler, read_devices
+from accel_doctor.machine.nvml_links import nominal_gb_s
 
 MIB = 2**20
 SMI_LIMIT_S = 30
@@ -86,7 +89,9 @@ STATIC = (
     Field("sm_clock_max_mhz", ("clocks.max.sm",), _number),
     Field("pcie_generation_max", ("pcie.link.gen.max",), _number),
     Field("pcie_width_max", ("pcie.link.width.max",), _number),
+    Field("ecc_corrected", ("ecc.errors.corrected.volatile.total",), _number),
     Field("ecc_uncorrected", ("ecc.errors.uncorrected.volatile.total",), _number),
+    Field("remapped_rows", ("remapped_rows.uncorrectable",), _number),
     Field("remap_pending", ("remapped_rows.pending",), _flag),
     Field("remap_failed", ("remapped_rows.failure",), _flag),
     Field("retired_pages_pending", ("retired_pages.pending",), _flag),
@@ -104,6 +109,13 @@ MOVING = (
     Field("pcie_generation", ("pcie.link.gen.gpucurrent", "pcie.link.gen.current"), _number),
     Field("pcie_width", ("pcie.link.width.current",), _number),
 )
+
+
+SAMPLING_S = 0.1
+GPM = {"sm_pct": 2, "tensor_pct": 5, "dram_pct": 10}
+"""Shares of a device's units by their numbers in ``nvidia-smi dmon --gpm-metrics``."""
+GPM_POINTS = 25.0
+IDLE_BELOW_PCT, BUSY_ABOVE_PCT = GPU001.thresholds[0].default, 80.0
 
 
 class Comparison(NamedTuple):
@@ -180,12 +192,19 @@ def compare_system(devices: Devices) -> Iterator[Comparison]:
 
 
 def compare_links(device: Device) -> Iterator[Comparison]:
-    """Yield how many NVLinks there are and are up."""
+    """Yield how many NVLinks there are, are up, and how fast they are."""
     lines = [line for line in smi("nvlink", "-s", "-i", str(device.index)).splitlines() if "Link " in line]
     down = sum("inactive" in line.lower() for line in lines)
     total, active = (len(lines), len(lines) - down) if lines else (None, None)
     yield Comparison(device.index, "nvlinks_total", device.nvlinks_total, total, device.nvlinks_total == total)
     yield Comparison(device.index, "nvlinks_active", device.nvlinks_active, active, device.nvlinks_active == active)
+    rates = [nominal_gb_s(float(found[1])) for line in lines if (found := re.search(r"([\d.]+) GB/s", line))]
+    if rates:
+        told = device.nvlink_gb_s
+        yield Comparison(device.index, "nvlink_gb_s", told, min(rates), told is not None and abs(told - min(rates)) < 1)
+    ends = sum((device.nvlink_peers or {}).values())
+    if device.nvlink_peers is not None:
+        yield Comparison(device.index, "links whose end is told", ends, active, ends == active)
 
 
 def at_rest(known: str) -> tuple[Devices | None, list[Comparison]]:
@@ -205,6 +224,32 @@ def at_rest(known: str) -> tuple[Devices | None, list[Comparison]]:
     return devices, found
 
 
+def idle(devices: Devices) -> list[Comparison]:
+    """Check that devices without work are below the threshold of GPU001."""
+    sampler = DeviceSampler(devices)
+    sampler.start()
+    sampler.mark("training")
+    time.sleep(3)
+    return [
+        Comparison(
+            d.index, "idle by GPU001", busy, f"below {IDLE_BELOW_PCT:g} %", busy is None or busy < IDLE_BELOW_PCT
+        )
+        for d in sampler.stop({}).devices
+        for busy in [median([s.busy_pct for s in d.samples if s.phase == "training" and s.busy_pct is not None] or [0])]
+    ]
+
+
+def gpm() -> dict[str, float]:
+    """Return what nvidia-smi's own monitor says of the first device's units; empty where it has none."""
+    lines = smi("dmon", "-i", "0", "-c", "2", "-d", "1", "--gpm-metrics", ",".join(map(str, GPM.values()))).splitlines()
+    head = next((line.lstrip("# ").split() for line in lines if line.startswith("# gpu")), [])
+    rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    cells = rows[-1][-len(GPM) :] if rows and len(head) >= len(GPM) else []
+    numbers = {name: float(c) for name, c in zip(GPM, cells, strict=False) if re.fullmatch(r"[\d.]+", c)}
+    print(f"nvidia-smi dmon: {' '.join(head)}: {numbers}")
+    return numbers
+
+
 def under_load(devices: Devices, known: str, load_s: float) -> list[Comparison]:
     """Compare the sampler with nvidia-smi while a child of ours works on the first device."""
     command = [sys.executable, "-c", LOAD, str(load_s)]
@@ -212,7 +257,7 @@ def under_load(devices: Devices, known: str, load_s: float) -> list[Comparison]:
         if child.stdout is None or child.stdout.readline() != "working\n":
             print("no load: torch does not reach the GPU")
             return []
-        sampler = DeviceSampler(devices)
+        sampler = DeviceSampler(devices, SAMPLING_S)
         cpu_s = time.process_time()
         sampler.start()
         sampler.mark("training")
@@ -221,11 +266,13 @@ def under_load(devices: Devices, known: str, load_s: float) -> list[Comparison]:
         while child.poll() is None and len(rows) < 4:
             rows.append(query(MOVING, known))
             time.sleep(0.5)
+        units = gpm()
         contexts = smi("--query-compute-apps=gpu_uuid,pid,used_memory", "--format=csv,noheader,nounits")
         child.wait(load_s + SMI_LIMIT_S)
         seen = sampler.stop({child.pid: Rank(pid=child.pid, host=devices.devices[0].host, rank=0)})
-    print(f"sampling cost {100 * (time.process_time() - cpu_s) / load_s:.2f} % of one core at 5 Hz")
-    return _compare_load(seen, rows, contexts, child.pid)
+    cost_pct = 100 * (time.process_time() - cpu_s) / load_s
+    print(f"sampling {len(devices.devices)} GPU(s) at 10 Hz cost {cost_pct:.2f} % of one core")
+    return _compare_load(seen, rows, contexts, child.pid) + _compare_units(seen, units)
 
 
 def _compare_load(seen: Devices, rows: list[list[dict[str, str]]], contexts: str, pid: int) -> list[Comparison]:
@@ -240,6 +287,25 @@ def _compare_load(seen: Devices, rows: list[list[dict[str, str]]], contexts: str
     mine = None if device.processes_during is None else any(p.ours for p in device.processes_during)
     found.append(Comparison(device.index, "our process is listed", mine, listed, bool(mine) == listed))
     print(f"Xids during the load: {[x.code for x in seen.xids]}; host pids: {seen.host_pids}; looks: {len(looks)}")
+    return found
+
+
+def _compare_units(seen: Devices, units: dict[str, float]) -> list[Comparison]:
+    """Compare the activity of the loaded device with nvidia-smi's; and hold it against GPU001's and GPU003's signs."""
+    device = next((d for d in seen.devices if d.cuda_index == 0), seen.devices[0])
+    looks = [s for s in device.samples if s.phase == "training"]
+    told = {name: [v for s in looks if (v := getattr(s, name)) is not None] for name in GPM}
+    found = [
+        Comparison(device.index, name, ours, theirs, ours is not None and abs(ours - theirs) <= GPM_POINTS)
+        for name, theirs in units.items()
+        for ours in [median(told[name]) if told[name] else None]
+    ]
+    busy = median([s.busy_pct for s in looks if s.busy_pct is not None] or [0])
+    found.append(Comparison(device.index, "busy by GPU001", busy, f"above {BUSY_ABOVE_PCT:g} %", busy > BUSY_ABOVE_PCT))
+    doing_now = doing(device, looks)
+    wrong = spins(Evidence(doctor_version="", exam="preflight", started_s=0), doing_now)
+    found.append(Comparison(device.index, "a product is no spin (GPU003)", wrong, "no", wrong is False))
+    print(f"under load: {described(doing_now)}; not told: {json.dumps(device.absent)}")
     return found
 
 
@@ -266,6 +332,7 @@ def main() -> int:
     if devices is None or not devices.devices:
         print("no device answers: nothing compared")
         return 1
+    found += idle(devices)
     found += under_load(devices, known, arguments.load_s)
     for comparison in found:
         print(comparison)

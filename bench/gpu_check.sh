@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks accel-doctor on a machine with an NVIDIA GPU, in under 4 minutes: every field that we read by NVML against
-# nvidia-smi, at rest and under load, then a preflight with NCCL on the card. Written where there is no GPU and not yet
-# run on one: expect to mend a detail on its first run.
+# nvidia-smi at rest and under load, the signs of GPU001 and GPU003 on a card that idles and works, what sampling costs,
+# a preflight with NCCL on the card, and two ranks on one card (RNK002). Written where there is no GPU and not yet run
+# on one: expect to mend a detail on its first run.
 #
 #     bench/gpu_check.sh [OUT_DIR]
 #
@@ -42,15 +43,28 @@ for pair in msgspec:msgspec click:click psutil:psutil rich:rich yaml:PyYAML pynv
 done
 if ((${#missing[@]})); then
     from=(${WHEELS:+--no-index --find-links "$WHEELS"})
-    step install 60 "$python" -m pip install --quiet --no-compile --target "$site" "${from[@]}" "${missing[@]}"
+    step install 20 "$python" -m pip install --quiet --no-compile --target "$site" "${from[@]}" "${missing[@]}"
 fi
 
-TAIL=3 step nvidia-smi 30 nvidia-smi -q
-TAIL=80 step fields 100 "$python" "$root/bench/gpu_check.py" --out "$out"
+TAIL=3 step nvidia-smi 15 nvidia-smi -q
+TAIL=100 step fields 60 "$python" "$root/bench/gpu_check.py" --out "$out"
 cd "$out" || exit 2
-TAIL=60 step preflight 90 "$python" -m accel_doctor preflight --deadline 80 --run-dir "$out/run" -v \
+TAIL=60 step preflight 75 "$python" -m accel_doctor preflight --deadline 65 --run-dir "$out/run" -v \
     --output "json:$out/report.json"
-TAIL=5 step report 20 "$python" -m accel_doctor report "$out/run"
+TAIL=5 step report 15 "$python" -m accel_doctor report "$out/run"
+
+# Two ranks on the first card: NCCL refuses ("Duplicate GPU detected"), and RNK002 must name both ranks.
+export CUDA_VISIBLE_DEVICES=0 ACCELERATE_TORCH_DEVICE=cuda:0
+TAIL=40 step two-on-one 50 "$python" -m accel_doctor preflight --deadline 42 --run-dir "$out/shared" -v --exit-zero \
+    --output "json:$out/shared.json" -- --multi_gpu --num_processes 2
+step two-on-one-named 5 "$python" - "$out/shared.json" <<'EOF'
+import json, sys
+report = json.load(open(sys.argv[1]))
+(shared,) = [c for c in report["checks"] if c["id"] == "RNK002"]
+told = [c["id"] for c in report["checks"] for f in c["findings"] if c["id"] == "RNK002" or "RNK002" in " ".join(f["evidence"])]
+print(shared["outcome"], shared["reason"], *[f["message"] for f in shared["findings"]])
+sys.exit(0 if told else 1)
+EOF
 
 rm -rf "$site"
 if ((${#failed[@]})); then
