@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from accel_doctor.evidence import Device, DeviceProcess, Evidence, Job, Sample, Seen
+from accel_doctor.reports.headline import model_of
 from accel_doctor.reports.layout import DIM, Page, counted
 from accel_doctor.standing import standing
 
@@ -52,7 +53,7 @@ def device_rows(evidence: Evidence) -> list[tuple[str, ...]]:
 
 def _device_row(evidence: Evidence, device: Device, names: dict[int, str]) -> tuple[str, ...]:
     cuda = _cuda_index(evidence, device)
-    model = device.name.removeprefix("NVIDIA ").removeprefix("GeForce ") or "no answer"
+    model = model_of(device.name, evidence.devices.vendor) if device.name and evidence.devices else "no answer"
     bus = device.pci_bus_id[5:].removesuffix(".0").removesuffix(":00")
     where = f"{device.index}/{'-' if cuda is None else cuda}/{bus}"
     return (

@@ -35,7 +35,7 @@ def _devices(evidence: Evidence) -> str:
         return "devices not read"
     if not devices.devices:
         return _uncounted(devices)
-    models = Counter(_model(d.name, devices.vendor) for d in devices.devices if d.visible)
+    models = Counter(model_of(d.name, devices.vendor) for d in devices.devices if d.visible)
     hidden = sum(not d.visible for d in devices.devices)
     shown = [f"{number} x {model}" for model, number in models.items()]
     return " + ".join([*shown, f"{hidden} hidden"] if hidden else shown)
@@ -46,7 +46,8 @@ def _uncounted(devices: Devices) -> str:
     return f"{counted(number, 'device')} by {place}, none readable" if number else "no GPU"
 
 
-def _model(name: str, vendor: str) -> str:
+def model_of(name: str, vendor: str) -> str:
+    """Return a device's name without its vendor's: ``RTX 4090``."""
     return (
         " ".join(word for word in name.split() if word.lower() != vendor and word != "GeForce")
         or "device without a name"
