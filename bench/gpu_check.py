@@ -230,13 +230,14 @@ def idle(devices: Devices) -> list[Comparison]:
     sampler.start()
     sampler.mark("training")
     time.sleep(3)
-    return [
-        Comparison(
-            d.index, "idle by GPU001", busy, f"below {IDLE_BELOW_PCT:g} %", busy is None or busy < IDLE_BELOW_PCT
-        )
-        for d in sampler.stop({}).devices
-        for busy in [median([s.busy_pct for s in d.samples if s.phase == "training" and s.busy_pct is not None] or [0])]
-    ]
+    wanted = f"below {IDLE_BELOW_PCT:g} %"
+    found = [(d.index, _busy_pct(d)) for d in sampler.stop({}).devices]
+    return [Comparison(i, "idle by GPU001", b, wanted, b is not None and b < IDLE_BELOW_PCT) for i, b in found]
+
+
+def _busy_pct(device: Device) -> float | None:
+    told = [s.busy_pct for s in device.samples if s.phase == "training" and s.busy_pct is not None]
+    return median(told) if told else None
 
 
 def gpm() -> dict[str, float]:
@@ -300,8 +301,8 @@ def _compare_units(seen: Devices, units: dict[str, float]) -> list[Comparison]:
         for name, theirs in units.items()
         for ours in [median(told[name]) if told[name] else None]
     ]
-    busy = median([s.busy_pct for s in looks if s.busy_pct is not None] or [0])
-    found.append(Comparison(device.index, "busy by GPU001", busy, f"above {BUSY_ABOVE_PCT:g} %", busy > BUSY_ABOVE_PCT))
+    busy, wanted = _busy_pct(device), f"above {BUSY_ABOVE_PCT:g} %"
+    found.append(Comparison(device.index, "busy by GPU001", busy, wanted, busy is not None and busy > BUSY_ABOVE_PCT))
     doing_now = doing(device, looks)
     wrong = spins(Evidence(doctor_version="", exam="preflight", started_s=0), doing_now)
     found.append(Comparison(device.index, "a product is no spin (GPU003)", wrong, "no", wrong is False))
