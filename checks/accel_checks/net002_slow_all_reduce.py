@@ -10,6 +10,10 @@ from accel_doctor.expectation import expected
 FAIL_PCT = Threshold("NET002.fail_below_pct", 40, "healthy machines of one kind are at 75 to 140 % of the expectation")
 WARN_PCT = Threshold("NET002.warn_below_pct", 70, "the same, with room for the noise of one exam")
 
+LEAST_BYTES = 2**20
+"""Below it a collective tells of latency, and not of bandwidth, unless it takes far longer than a smaller one."""
+BYTES_RATIO = 3
+
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Hold the bus bandwidth at the largest payload against what was asked for, or what the links give."""
@@ -20,9 +24,16 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     asked = evidence.asked.min_bus_bandwidth_gb_s
     if asked is None:
         yield from _by_links(evidence, timings)
+    elif largest.size_bytes < LEAST_BYTES and not _by_bytes(timings):
+        raise NotApplicable(f"nothing of {size_text(LEAST_BYTES)} or more was timed; {_reached(evidence, largest)}")
     elif largest.busbw_gb_s < asked:
         source = evidence.asked.sources.get("min_bus_bandwidth_gb_s", "--min-bus-bandwidth")
         yield _finding(evidence, largest, asked, source, Severity.ERROR)
+
+
+def _by_bytes(timings: dict[int, Timing]) -> bool:
+    """Return whether the largest payload took its time for its bytes, and not for the latency of any payload."""
+    return timings[max(timings)].time_ms > BYTES_RATIO * timings[min(timings)].time_ms
 
 
 def _by_links(evidence: Evidence, timings: dict[int, Timing]) -> Iterator[Finding]:

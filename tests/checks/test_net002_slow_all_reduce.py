@@ -1,8 +1,9 @@
+import pytest
 from msgspec.structs import replace
 
 from accel_checks.net002_slow_all_reduce import CHECK
 from accel_doctor.evidence import Asked, CopyProbe, Device, Devices, Evidence, SweepProbe, Timing
-from accel_doctor.testing import findings, healthy_rank, healthy_run, outcome
+from accel_doctor.testing import changed, findings, healthy_rank, healthy_run, outcome
 
 H100 = {"name": "NVIDIA H100 80GB HBM3", "nvlinks_active": 18, "fabric": "completed"}
 RTX = {"name": "NVIDIA GeForce RTX 4090", "nvlinks_active": 0}
@@ -103,3 +104,31 @@ def test_consumer_cards_are_held_against_what_all_ranks_copy_at_once_and_never_f
     assert finding.severity.value == "warning"
     assert finding.wanted.startswith("6 GB/s (50% of the 12 GB/s at which all ranks copied to and from the host")
     assert findings(CHECK, copying(reaching(5.0, "nccl", devices=devices(2, **RTX)), 12.0)) == ()
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "said"),
+    [
+        ({2**10: 7.0}, "not examined"),
+        ({2**10: 7.0, 2**15: 9.0}, "not examined"),
+        ({2**10: 0.4, 2**15: 6.0}, "failed"),
+        ({2**10: 7.0, 2**20: 60.0}, "failed"),
+    ],
+)
+def test_small_payloads_tell_of_bandwidth_only_where_their_bytes_take_the_time(
+    times_ms: dict[int, float], said: str
+) -> None:
+    timings = tuple(
+        Timing(
+            op="all_reduce",
+            size_bytes=size,
+            time_ms=time_ms,
+            calls=5,
+            algbw_gb_s=size / time_ms / 1e6,
+            busbw_gb_s=size / time_ms / 1e6,
+        )
+        for size, time_ms in times_ms.items()
+    )
+    ranks = tuple(changed(healthy_rank(r), "sweep", backend="gloo", timings=timings) for r in range(2))
+    got = outcome(CHECK, healthy_run(ranks=ranks, asked=Asked(min_bus_bandwidth_gb_s=0.03)))
+    assert {"skipped": "not examined"}.get(got.outcome.value, got.outcome.value) == said

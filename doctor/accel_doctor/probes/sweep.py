@@ -22,6 +22,8 @@ CALLS = 5
 CALLS_OF_SMALL = 15
 SMALL_BYTES = 2**15
 LATENCY_BYTES = 2**20
+GRACE_S = 3.0
+"""What a host that answers late may take beyond the time box to come to ``SMALL_BYTES``."""
 BURST_ON_DEVICE = 10
 """Small calls queued on a device between two waits: one at a time, the wait itself would be measured."""
 
@@ -64,7 +66,7 @@ def probe(seat: Seat) -> SweepProbe | None:
     sweep = _Sweep(seat, world_size)
     end_s = time.monotonic() + seat.options.sweep_s
     sizes = list(SIZES)
-    while sizes and decided_by_main(seat, go_on=time.monotonic() + sweep.cost_s(sizes[0]) < end_s):
+    while sizes and decided_by_main(seat, go_on=time.monotonic() + sweep.cost_s(sizes[0]) < _end_s(sizes[0], end_s)):
         sweep.measure(sizes.pop(0))
     return SweepProbe(
         backend=backend_of(seat.device) or "",
@@ -75,6 +77,11 @@ def probe(seat: Seat) -> SweepProbe | None:
         unsupported=sweep.unsupported,
         ended="time box" if sizes else "all sizes",
     )
+
+
+def _end_s(size_bytes: int, end_s: float) -> float:
+    """Return until when a size may be measured: of one small size alone, nothing tells latency from bandwidth."""
+    return end_s + GRACE_S if size_bytes <= SMALL_BYTES else end_s
 
 
 class _Sweep:
