@@ -16,6 +16,8 @@ from accel_doctor.machine.host import _soft, cpu_list, read_host
 from accel_doctor.machine.nccl_files import read_nccl_settings
 from host_reading import READ, read_below
 
+pytestmark = pytest.mark.ranks
+
 
 def test_this_machine_is_read() -> None:
     host = read_host({"NCCL_DEBUG": "INFO", "HF_TOKEN": "hidden"})

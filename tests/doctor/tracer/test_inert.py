@@ -11,6 +11,8 @@ import pytest
 from accel_doctor.evidence.trace_file import read_traced_ranks
 from accel_doctor.launch.job import traced
 
+pytestmark = pytest.mark.ranks
+
 PROBE = "import sys, os; print(sys.argv, sys.path[0], __name__, os.environ.get('PYTHONPATH'), sys.modules['__main__'])"
 SCRIPTS = {
     "itself": (PROBE, (), ""),
