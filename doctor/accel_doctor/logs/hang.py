@@ -37,13 +37,14 @@ def numbers(ranks: list[int] | tuple[int, ...]) -> str:
 
 
 def world_of(log: Log) -> set[int]:
-    """Return the ranks that the log knows of."""
+    """Return the ranks that the log knows of: those it names, and every rank below, which was there and said nothing."""
     known = {
         *log.ranks,
         *(d.rank for d in log.deaths if d.rank is not None and d.by != "srun"),
         *(w.rank for w in log.waits),
     }
-    return known | set(range(min(log.world_size or 0, 65536)))
+    below = max(known, default=-1) + 1
+    return known | set(range(min(max(below, log.world_size or 0), 65536)))
 
 
 def explain_waits(log: Log) -> Waiting | None:

@@ -23,7 +23,7 @@ CALLS_OF_SMALL = 15
 SMALL_BYTES = 2**15
 LATENCY_BYTES = 2**20
 GRACE_S = 3.0
-"""What a host that answers late may take beyond the time box to come to ``SMALL_BYTES``."""
+"""What a busy host, or one that answers late, may take beyond the time box to come to ``LATENCY_BYTES``."""
 BURST_ON_DEVICE = 10
 """Small calls queued on a device between two waits: one at a time, the wait itself would be measured."""
 
@@ -80,8 +80,8 @@ def probe(seat: Seat) -> SweepProbe | None:
 
 
 def _end_s(size_bytes: int, end_s: float) -> float:
-    """Return until when a size may be measured: of one small size alone, nothing tells latency from bandwidth."""
-    return end_s + GRACE_S if size_bytes <= SMALL_BYTES else end_s
+    """Return until when a size may be measured: of small sizes alone, nothing tells latency from bandwidth."""
+    return end_s + GRACE_S if size_bytes <= LATENCY_BYTES else end_s
 
 
 class _Sweep:
