@@ -317,6 +317,24 @@ class Replica(Record, frozen=True, kw_only=True):
     sharded: bool = False
 
 
+class Compiled(Record, frozen=True, kw_only=True):
+    """One function that torch.compile compiled, as torch's own metrics tell after each optimizer step."""
+
+    name: str = ""
+    site: Site | None = None
+    """Where it is defined, if that is the user's code."""
+    count: int = 0
+    seconds: float = 0.0
+    seconds_again: float = 0.0
+    """Of them, after the first time."""
+    steps: tuple[int, ...] = ()
+    """Optimizer steps after which each compilation was seen; the first 16."""
+    reason: str = ""
+    """The guard that failed the last time."""
+    gave_up: bool = False
+    """The limit was reached: from there it ran uncompiled."""
+
+
 class Draws(Record, frozen=True, kw_only=True):
     """States of torch's random numbers on both sides of a piece of the script that drew some."""
 
@@ -422,6 +440,7 @@ class Trace(Record, frozen=True, kw_only=True):
     resumes: tuple[Resume, ...] = ()
     replicas: tuple[Replica, ...] = ()
     draws: tuple[Draws, ...] = ()
+    compiled: tuple[Compiled, ...] = ()
     options: tuple[Parsed, ...] = ()
     times: Times = Times()
     position: Position = Position()

@@ -37,7 +37,7 @@ def numbers(ranks: list[int] | tuple[int, ...]) -> str:
 
 
 def world_of(log: Log) -> set[int]:
-    """Return the ranks that the log knows of: those it names, and every rank below, which was there and said nothing."""
+    """Return the ranks that the log knows of: those it names, and every rank below them."""
     known = {
         *log.ranks,
         *(d.rank for d in log.deaths if d.rank is not None and d.by != "srun"),

@@ -12,6 +12,7 @@ from . import (
     batches,
     beat,
     collectives,
+    compiles,
     endings,
     files,
     imports,
@@ -45,7 +46,7 @@ def install() -> None:
 
 def _hook() -> None:
     imports.on_import("torch.compiler", _know_compiling)
-    for part in (rehearsal, accelerator, backwards, batches, collectives, models, saves, steps, launched):
+    for part in (rehearsal, accelerator, backwards, batches, collectives, models, saves, steps, compiles, launched):
         part.install()
     said.install(builtins)
     files.install(sys)

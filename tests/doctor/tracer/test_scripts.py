@@ -60,6 +60,8 @@ def case(ids: str, line: str, **changes: str) -> Case:
     return Case({number[1:]: text for number, text in changes.items()}, frozenset(ids.split()), line)
 
 
+GROWS = "        n = 1 + step + 6 * epoch; loss = compiled(model(a).repeat(n, 1), b.repeat(n, 1))"
+
 CASES = {
     "loader not prepared": case(
         "DAT001", "enumerate(loader)", l13="model, optimizer = accelerator.prepare(model, optimizer)"
@@ -67,6 +69,13 @@ CASES = {
     "model not prepared": case("GRD002", "prepare(", l13="optimizer, loader = accelerator.prepare(optimizer, loader)"),
     "unwrapped forward": case("GRD003", "model.module", l16="        loss = (model.module(a) - b).pow(2).mean()"),
     "plain backward": case("GRD001", "loss.backward", l17="        loss.backward()"),
+    "a function compiled for every shape": case(
+        "SPD007",
+        "def error",
+        l4="from accelerate import Accelerator\ndef error(a, b): return (a - b).pow(2).mean()",
+        l5="compiled = torch.compile(error, backend='eager', dynamic=False)",
+        l16=GROWS,
+    ),
     "print on every rank": case("LOG001", "print(epoch)", l20="    print(epoch)"),
     "bar on every rank": case(
         "LOG002",
@@ -390,6 +399,13 @@ HEALTHY = {
         "",
         l5="open('config.txt', 'a').close() if __import__('os').environ['RANK'] == '0' else None",
         l20="    open('config.txt').read()",
+    ),
+    "a function compiled for any shape": case(
+        "",
+        "",
+        l4="from accelerate import Accelerator\ndef error(a, b): return (a - b).pow(2).mean()",
+        l5="compiled = torch.compile(error, backend='eager')",
+        l16=GROWS,
     ),
     "a compiled wrapper": case(
         "",
