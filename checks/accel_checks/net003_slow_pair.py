@@ -105,9 +105,10 @@ def _of_pair(wire: Wire, wanted: float, source: str, count: int) -> Finding:
 def _by_interface(evidence: Evidence, wires: list[Wire]) -> Iterator[Finding]:
     stated = _stated_gb_s(evidence)
     if not stated and len(wires) < 3:
+        hosts = hosts_text([wires[0].one, wires[0].other])
         raise NotApplicable(
-            f"{hosts_text([wires[0].one, wires[0].other])} exchange {wires[0].gb_s:.2g} GB/s, with no other pair beside "
-            "them and no speed stated by their interfaces; --min-bus-bandwidth tells what to expect"
+            f"{hosts} exchange {wires[0].gb_s:.2g} GB/s, with no other pair beside them and no speed stated by their "
+            "interfaces; --min-bus-bandwidth tells what to expect"
         )
     slow = []
     for wire in wires:
