@@ -1,0 +1,47 @@
+"""What the tracer saw of the user's own script in one rank: counts, hashes and call sites, never printed text."""
+
+from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
+from accel_doctor.evidence.run.data import Epoch, Loaded, Resume, Samples
+from accel_doctor.evidence.run.progress import Failure, Frame, Position, Stall, Times
+from accel_doctor.evidence.run.site import Site
+from accel_doctor.evidence.run.trace import Trace
+from accel_doctor.evidence.run.training import (
+    Accelerated,
+    Backward,
+    Compiled,
+    Draws,
+    Prepare,
+    Replica,
+    Scheduled,
+    Stepped,
+    Wrapped,
+)
+
+__all__ = [
+    "Accelerated",
+    "Backward",
+    "Called",
+    "Collective",
+    "CollectiveSite",
+    "Compiled",
+    "Draws",
+    "Epoch",
+    "Failure",
+    "Frame",
+    "Loaded",
+    "Parsed",
+    "Position",
+    "Prepare",
+    "Replica",
+    "Resume",
+    "Said",
+    "Samples",
+    "Scheduled",
+    "Site",
+    "Stall",
+    "Stepped",
+    "Times",
+    "Trace",
+    "Wrapped",
+    "Written",
+]
