@@ -1,4 +1,4 @@
-"""Optimizers and schedulers: who steps what, when, and whether the replicas still agree."""
+"""Optimizers: who steps what, when, and whether the replicas still agree."""
 
 import math
 import sys
@@ -17,16 +17,13 @@ FIRST_STEPS = 64
 LOOK_S = 0.25
 _rows: "weakref.WeakKeyDictionary[Any, Row]" = weakref.WeakKeyDictionary()
 _made: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
-_schedules: "weakref.WeakKeyDictionary[Any, Row]" = weakref.WeakKeyDictionary()
-_state: Row = {"accelerated": False, "looked": 0.0, "schedule": None}
+_state: Row = {"accelerated": False, "looked": 0.0}
 
 
 def install() -> None:
-    """Watch every optimizer through torch's own global hooks, and schedulers by class."""
+    """Watch every optimizer through torch's own global hooks."""
     imports.on_import("torch.optim.optimizer", _watch_optimizers)
-    imports.on_import("torch.optim.lr_scheduler", _watch_schedulers)
     imports.on_import("accelerate.optimizer", _watch_accelerated)
-    imports.on_import("accelerate.scheduler", _watch_accelerated_scheduler)
 
 
 def _watch_optimizers(module: ModuleType) -> None:
@@ -230,80 +227,3 @@ def _note_replica(optimizer: Any, row: Row) -> None:  # noqa: ANN401
 def _bytes(data: Any) -> Any:  # noqa: ANN401
     torch = sys.modules["torch"]
     return data.cpu().contiguous().view(-1).view(torch.uint8).numpy()
-
-
-def _watch_schedulers(module: ModuleType) -> None:
-    for name in ("LRScheduler", "ReduceLROnPlateau"):
-        around(getattr(module, name), "step", _begin_schedule)
-    around(module.LRScheduler, "__init__", after=_schedule_made)
-
-
-def _schedule_made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
-    del token, kwargs, result, error
-    rows = core.rows("schedulers")
-    if args[0] not in _schedules and len(rows) < MOST:
-        _schedules[args[0]] = {"class_name": type(args[0]).__name__, "made_site": sites.site()}
-        rows.append(_schedules[args[0]])
-
-
-def _begin_schedule(args: tuple[Any, ...], kwargs: Row) -> None:
-    del kwargs
-    row = _schedules.get(args[0])
-    if row is None or core.steps == 0:
-        return
-    row["advanced"] = row.get("advanced", 0) + 1
-    if not _state["schedule"]:
-        row["calls"] = row.get("calls", 0) + 1
-        row["site"] = sites.site()
-    if "length" not in row and "_asked" not in row:
-        row["_asked"] = True
-        row.update(_length(args[0]))
-
-
-def _length(scheduler: Any) -> Row:  # noqa: ANN401
-    """Return the number of steps a schedule was built for: its own attribute, or a number that its function holds."""
-    for name in ("total_steps", "T_max", "total_iters"):
-        value = getattr(scheduler, name, None)
-        if isinstance(value, int) and value > 1:
-            return {"length": value, "length_name": name}
-    for function in getattr(scheduler, "lr_lambdas", ()):
-        held = dict(getattr(function, "keywords", None) or {})
-        code = getattr(function, "__code__", None)
-        held.update(
-            zip(getattr(code, "co_freevars", ()), (_content(c) for c in function.__closure__ or ()), strict=False)
-            if code
-            else {}
-        )
-        lengths = {k: v for k, v in held.items() if isinstance(v, (int, float)) and v > 1 and "warm" not in k}
-        if lengths:
-            name = max(lengths, key=lambda k: lengths[k])
-            return {"length": math.ceil(lengths[name]), "length_name": name}
-    return {}
-
-
-def _content(cell: Any) -> Any:  # noqa: ANN401
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
-def _watch_accelerated_scheduler(module: ModuleType) -> None:
-    def begin(args: tuple[Any, ...], kwargs: Row) -> None:
-        del kwargs
-        _state["schedule"] = True
-        row = _schedules.get(args[0].scheduler)
-        if row is not None and core.steps:
-            row.update(
-                accelerated=True,
-                split_batches=bool(args[0].split_batches),
-                with_optimizer=bool(args[0].step_with_optimizer),
-                calls=row.get("calls", 0) + 1,
-                site=sites.site(),
-            )
-
-    def end(token: object, args: object, kwargs: object, result: object, error: object) -> None:
-        del token, args, kwargs, result, error
-        _state["schedule"] = False
-
-    around(module.AcceleratedScheduler, "step", begin, end)

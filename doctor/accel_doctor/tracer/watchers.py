@@ -21,6 +21,7 @@ from . import (
     rehearsal,
     said,
     saves,
+    schedules,
     steps,
     wrap,
 )
@@ -46,7 +47,19 @@ def install() -> None:
 
 def _hook() -> None:
     imports.on_import("torch.compiler", _know_compiling)
-    for part in (rehearsal, accelerator, backwards, batches, collectives, models, saves, steps, compiles, launched):
+    for part in (
+        rehearsal,
+        accelerator,
+        backwards,
+        batches,
+        collectives,
+        models,
+        saves,
+        steps,
+        schedules,
+        compiles,
+        launched,
+    ):
         part.install()
     said.install(builtins)
     files.install(sys)
