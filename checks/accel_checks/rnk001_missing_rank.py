@@ -194,6 +194,7 @@ CHECK = Check(
     judges=(Judge(needs=("ranks",), judge=judge), from_log("RNK001"), Judge(needs=("jobs",), judge=by_job(missing))),
     consequence_of=(
         "HNG003",
+        "HNG004",
         "GRD006",
         "RNK005",
         "LCH005",

@@ -61,7 +61,10 @@ def explain(evidence: Evidence) -> Hang | None:
 
 
 def _apart(evidence: Evidence, ranks: list[Traced]) -> bool:
+    """Return whether the ranks lost each other, and not one its process: that is told by how it ended."""
     stalled = evidence.stall is not None and evidence.stall.stalled
+    if any(t.rank.end is not None and t.rank.end.how in ("signal", "exit") for t in ranks):
+        return False
     failures = [t.trace.failure for t in ranks if t.trace.failure is not None]
     lost = [f for f in failures if f.peer_gone or MISMATCH.search(f.message)]
     own = [f for f in failures if f not in lost]

@@ -234,6 +234,12 @@ class Watch(Record, frozen=True, kw_only=True):
     """It was inside a collective of the doctor's at the last look."""
     judged: str = ""
     """Why the supervisor stopped the exam because of it: ``frozen``, ``stalled``, ``dead`` or empty."""
+    memory_limit_bytes: int | None = None
+    """The tightest limit of its control groups."""
+    group_oom_kills: int | None = None
+    """Processes of its control group that the kernel killed for want of memory while it was watched."""
+    host_oom_kills: int | None = None
+    """The same, anywhere on the host."""
 
 
 class Rank(Record, frozen=True, kw_only=True):

@@ -141,7 +141,7 @@ def _sweep(job: Job) -> tuple[int, ...]:
 def _ended(rank: Rank, ended: Ended) -> Rank:
     """Return a rank with how it ended and what was seen of it from outside."""
     watch = ended.ranks.get(rank.pid) if rank.host == socket.gethostname() else None
-    end = rank.end
+    end = rank.end or (ended.ends.get(rank.pid) if watch else None)
     if end is None and watch is not None:
         alive = watch.state not in ("", "Z")
         failed = rank.trace.failure if rank.trace else None
@@ -149,7 +149,7 @@ def _ended(rank: Rank, ended: Ended) -> Rank:
         end = RankEnd(how=how, error=f"{failed.kind}: {failed.message[:300]}" if failed else "")
     trace = rank.trace
     place = ended.places.get(rank.pid)
-    if trace is not None and place is not None and end is not None and end.how == "vanished":
+    if trace is not None and place is not None and end is not None and end.how in ("vanished", "signal", "exit"):
         at = place if place.site is not None else msgspec.structs.replace(place, site=trace.position.site)
         trace = msgspec.structs.replace(trace, position=at, steps=place.steps)
     return msgspec.structs.replace(rank, end=end, watch=watch, trace=trace)

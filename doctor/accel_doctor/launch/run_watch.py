@@ -11,28 +11,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from accel_doctor.background import Background
-from accel_doctor.evidence import Site, Watch
+from accel_doctor.evidence import RankEnd, Watch
 from accel_doctor.evidence.rank_file import rank_paths
 from accel_doctor.evidence.run import Position
 from accel_doctor.evidence.trace_file import read_trace
+from accel_doctor.launch.deaths import Deaths
 from accel_doctor.launch.job import Job, Signals
 from accel_doctor.launch.meeting import Meeting
-from accel_doctor.launch.process import process_state
-from accel_doctor.tracer.core import PHASES, RECORD
-from accel_doctor.tracer.sites import relative
+from accel_doctor.launch.run_rank import WAITING, RunRank
 
 LOOK_S = 0.1
-SAMPLE_S = 1.0
 BEFORE_FIRST_STEP_S = 600.0
-WAITING = frozenset({"collective", "backward", "forward", "step"})
 WORKING = WAITING | {"data", "loop"}
 WARM_STEPS = 3
 STEP_GAP_S = 5.0
 """A run whose last step is longer ago evaluates, saves, compiles or stands still."""
-QUIET_CPU_S = 0.1
 REHEARSAL_GRACE_S = 10.0
 STACKS_S = 3.0
 
@@ -56,96 +50,8 @@ class Ended(NamedTuple):
     stalled: bool
     places: dict[int, Position]
     """Where each rank was last, by its record in memory."""
-
-
-class _Rank:
-    """One rank of this machine."""
-
-    def __init__(self, path: Path, pid: int, shm: str) -> None:
-        self.path, self.pid = path, pid
-        self._record = Path(shm) / str(pid) if shm else None
-        self.progress, self.steps, self.phase = -1, 0, "start"
-        self.state = ""
-        self.moved_at = self.sampled_at = time.monotonic()
-        self._cpu = 0.0
-        self.quiet_samples = 0
-        self.stopped_since: float | None = None
-        self._data = b""
-
-    def look(self, at: float) -> None:
-        """Take one look."""
-        progress, self.steps, self.phase = self._read()
-        self.state = process_state(self.pid)
-        if progress != self.progress:
-            self.progress, self.moved_at, self.quiet_samples = progress, at, 0
-        still = self.state in ("T", "t", "D")
-        self.stopped_since = (self.stopped_since or at) if still else None
-        if at - self.sampled_at >= SAMPLE_S:
-            self.sampled_at = at
-            cpu = self._used_cpu_s()
-            quiet = cpu - self._cpu < QUIET_CPU_S or self.phase in WAITING
-            self.quiet_samples = self.quiet_samples + 1 if quiet else 0
-            self._cpu = cpu
-
-    def last_place(self, cwd: Path) -> Position | None:
-        """Return where the record in memory says that the rank was last; it outlives a killed rank."""
-        if len(self._data) < RECORD.size:
-            return None
-        _, steps, collectives, phase, since_s = RECORD.unpack_from(self._data)
-        words = self._data[RECORD.size :].rstrip(b"\0").decode(errors="replace").split("\n")
-        if PHASES[phase] != "collective" or len(words) < 5:
-            return Position(phase=PHASES[phase], steps=steps, collectives=collectives, since_s=since_s)
-        op, via, line, function, path = words
-        site = Site(path=relative(path, str(cwd)), line=int(line), function=function)
-        return Position(
-            phase="collective", op=op, via=via, site=site, steps=steps, collectives=collectives, since_s=since_s
-        )
-
-    def _read(self) -> tuple[int, int, str]:
-        try:
-            data = self._record.read_bytes() if self._record else b""
-        except OSError:
-            data = b""
-        if len(data) >= RECORD.size:
-            self._data = data
-            progress, steps, _, phase, _ = RECORD.unpack_from(data)
-            return progress, steps, PHASES[phase] if phase < len(PHASES) else ""
-        return self._read_summary()
-
-    def _read_summary(self) -> tuple[int, int, str]:
-        """Take the summary's word where there is no record in memory."""
-        trace = read_trace(self.path)
-        if trace is None:
-            return self.progress, self.steps, self.phase
-        return int(trace.position.since_s * 1000), trace.steps, trace.position.phase
-
-    def _used_cpu_s(self) -> float:
-        """Return the CPU time of the rank and, while it waits for data, of its workers."""
-        try:
-            process = psutil.Process(self.pid)
-            family = [process, *(process.children() if self.phase in ("data", "start", "loop") else ())]
-            return float(sum(sum(p.cpu_times()[:2]) for p in family))
-        except psutil.Error:
-            return 0.0
-
-    @property
-    def gone(self) -> bool:
-        """Return whether its process is no more."""
-        return self.state in ("", "Z") or self.phase == "end"
-
-    def record(self, at: float, *, stalled: bool) -> Watch:
-        """Return what was seen, as evidence."""
-        since = self.stopped_since
-        frozen = stalled and since is not None
-        return Watch(
-            state=self.state,
-            state_for_s=round(at - since, 1) if since is not None else 0.0,
-            silent_for_s=round(at - self.moved_at, 1),
-            phase=self.phase,
-            phase_for_s=round(at - self.moved_at, 1),
-            waiting=self.phase in WAITING,
-            judged="frozen" if frozen else "",
-        )
+    ends: dict[int, RankEnd]
+    """How each rank's process ended, where that was seen from outside."""
 
 
 class RunWatch:
@@ -155,7 +61,8 @@ class RunWatch:
         """Watch ``job``, whose ranks write below ``run_dir``."""
         self._job, self._run_dir, self._shm, self._limits, self._signals = job, run_dir, shm, limits, signals
         self._started = time.monotonic()
-        self._ranks: dict[Path, _Rank] = {}
+        self._ranks: dict[Path, RunRank] = {}
+        self._deaths = Deaths()
         self._step_times: list[tuple[float, int]] = []
         self._rehearsed_at: float | None = None
         self._listed_at = 0.0
@@ -178,17 +85,30 @@ class RunWatch:
             mark(self._phase(at))
             reason = "" if code is not None else self._reason(at)
             if code is not None or reason:
-                seen = {r.pid: r.record(at, stalled=self.stalled) for r in self._ranks.values()}
-                places = {r.pid: place for r in self._ranks.values() if (place := r.last_place(Path.cwd())) is not None}
-                return Ended(reason, code, seen, self.stalled, places)
+                return self._ended(reason, code, at)
             time.sleep(LOOK_S)
+
+    def _ended(self, reason: str, code: int | None, at: float) -> Ended:
+        if code is not None:
+            self._deaths.told(self._job.pid, code)
+        self._deaths.close()
+        ranks = list(self._ranks.values())
+        return Ended(
+            stopped_by=reason,
+            exit_code=code,
+            ranks={r.pid: r.record(at, stalled=self.stalled) for r in ranks},
+            stalled=self.stalled,
+            places={r.pid: place for r in ranks if (place := r.last_place(Path.cwd())) is not None},
+            ends={r.pid: end for r in ranks if (end := self._deaths.end_of(r.pid)) is not None},
+        )
 
     def _look(self, at: float) -> None:
         if at - self._listed_at > 0.5:
             self._listed_at = at
             for path, pid in rank_paths(self._run_dir, host=socket.gethostname()):
                 if path not in self._ranks:
-                    self._ranks[path] = _Rank(path, pid, self._shm)
+                    self._ranks[path] = RunRank(path, pid, self._shm)
+                    self._deaths.watch(pid)
         for rank in self._ranks.values():
             rank.look(at)
         steps = max((r.steps for r in self._ranks.values()), default=0)
@@ -258,7 +178,7 @@ class RunWatch:
         waiting = any(r.phase in WAITING for r in live)
         return min(r.quiet_samples for r in live) >= 2 and (waiting or len(ranks) > 1)
 
-    def _patience(self, live: list[_Rank]) -> float:
+    def _patience(self, live: list[RunRank]) -> float:
         """Return how long nobody may move: the setting, ten median steps, or much longer before the first step."""
         limit = max(self._limits.stall_s, 10 * self._median_step_s())
         certain = all(r.phase in WAITING or r.stopped_since is not None for r in live)

@@ -21,6 +21,45 @@ class Grant(NamedTuple):
     processes_used: int | None = None
 
 
+class MemoryGroup(NamedTuple):
+    """What limits the memory of a process, and how often the kernel has killed for want of it."""
+
+    limit_bytes: int | None = None
+    group_kills: int | None = None
+    """Of processes of its own group, by whatever limit, since the group was made."""
+    host_kills: int | None = None
+    """Anywhere on the host since it was started; ``None`` where the kernel does not count."""
+    levels: tuple[Path, ...] = ()
+    root: Path = Path("/")
+
+    def again(self) -> "MemoryGroup":
+        """Return the same groups as they are now, whether the process lives or not."""
+        own = next((n for level in self.levels if (n := _kills(level)) is not None), None)
+        return self._replace(group_kills=own, host_kills=_host_kills(self.root))
+
+
+def read_memory_group(pid: int, root: Path = Path("/")) -> MemoryGroup:
+    """Return the memory limit of another process and the kernel's kills so far."""
+    mounts = read_mounts(root)
+    groups = dict(_groups(root, str(pid)))
+    levels = tuple(level for name in ("memory", "") for level in _levels(root, groups, mounts, name))
+    limit, _ = _tightest(_memory(root, groups, mounts))
+    return MemoryGroup(limit_bytes=limit, levels=levels, root=root).again()
+
+
+def _kills(level: Path) -> int | None:
+    """Return how many processes of a group were killed; ``None`` where it does not count them."""
+    for name in ("memory.events", "memory.oom_control"):
+        if "oom_kill " in _text(level / name):
+            return _stat(level / name, "oom_kill")
+    return None
+
+
+def _host_kills(root: Path) -> int | None:
+    text = _text(root / "proc/vmstat")
+    return _stat(root / "proc/vmstat", "oom_kill") if "\noom_kill " in text else None
+
+
 def read_grant(root: Path = Path("/")) -> Grant:
     """Return what the control group of this process grants."""
     mounts = read_mounts(root)
@@ -34,10 +73,10 @@ def _tightest(levels: Iterator[tuple[int, int]]) -> tuple[int, int] | tuple[None
     return min(levels, key=lambda level: level[0] - level[1], default=(None, None))
 
 
-def _groups(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each controller with the path of this process's group; version 2 is the controller with no name."""
+def _groups(root: Path, pid: str = "self") -> Iterator[tuple[str, str]]:
+    """Yield each controller with the path of a process's group; version 2 is the controller with no name."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc" / pid / "cgroup").read_text().splitlines()
     except OSError:
         return
     for line in lines:

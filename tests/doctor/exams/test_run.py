@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from host_reading import MakeGroup, needs_groups
+
 pytestmark = pytest.mark.ranks
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG")} | {"RANK": "0", "LOCAL_RANK": "0"}
@@ -87,9 +89,33 @@ def test_a_killed_rank_leaves_evidence_until_half_a_second_before(tmp_path: Path
     _, report = examine(tmp_path, text)
     evidence = json.loads((tmp_path / "run" / "evidence.json").read_text())
     (rank,) = evidence["ranks"]
-    assert rank["end"]["how"] == "vanished"
+    assert (rank["end"]["how"], rank["end"]["signal"]) == ("signal", 9)
     assert [w["path"] for w in rank["trace"]["written"]] == ["a.txt"]
     assert report["command"]["signal"] == 9
+
+
+@needs_groups
+def test_a_rank_that_the_kernel_kills_is_told_with_the_limit(tmp_path: Path, make_group: MakeGroup) -> None:
+    group = make_group("memory/@", {"memory.limit_in_bytes": 160 * 2**20})
+    enters = f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
+    (tmp_path / "start.py").write_text(enters + "import sys; os.execv(sys.executable, [sys.executable, 'train.py'])")
+    (tmp_path / "train.py").write_text(TRAINS + "time.sleep(1.5)\nkeep = []\nwhile True: keep.append(bytearray(2**20))")
+    command = [sys.executable, "start.py"]
+    done = subprocess.run(
+        [*doctor(tmp_path, (tmp_path / "train.py").read_text())[:-2], *command],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    report = json.loads((tmp_path / "report.json").read_text())
+    outcomes = {c["id"]: c for c in report["checks"] if c["outcome"] == "failed"}
+    assert list(outcomes) == ["HNG004"], done.stderr
+    (finding,) = outcomes["HNG004"]["findings"]
+    assert "under its control group's limit of 160 MiB" in finding["message"]
+    assert finding["values"]["group_oom_kills"] == 1
 
 
 def test_nothing_is_left_in_memory_or_running(tmp_path: Path) -> None:
