@@ -2,7 +2,7 @@
 
 from accel_checks._attach import by_job
 from accel_checks._attach_hang import hang_judge as waiting
-from accel_checks._attach_launch import left_early
+from accel_checks._attach_world import left_early
 from accel_checks._hangs import hang_judge
 from accel_checks._lint_ranks import HNG005
 from accel_doctor.check import Check, Invariant, Judge

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._attach import by_job
-from accel_checks._attach_launch import apart
+from accel_checks._attach_world import apart
 from accel_checks._launches import script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
 from accel_doctor.evidence import Evidence, Launch

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterator
 
 from accel_checks._attach import by_job
-from accel_checks._attach_launch import missing
+from accel_checks._attach_world import missing
 from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Ending, Evidence, Rank

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from accel_checks._attach import by_job
-from accel_checks._attach_launch import shared
+from accel_checks._attach_places import shared
 from accel_checks._devices import bare
 from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of

@@ -1,7 +1,7 @@
 """RNK003: a device is named in the script, and is the same on every rank."""
 
 from accel_checks._attach import by_job
-from accel_checks._attach_launch import hard_coded
+from accel_checks._attach_places import hard_coded
 from accel_checks._source import Says, flow_judge
 from accel_doctor.check import Check, Invariant, Judge, Severity
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from accel_checks._attach import by_job
-from accel_checks._attach_launch import foreign
+from accel_checks._attach_places import foreign
 from accel_checks._source import SOURCE, call_finding
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
 from accel_doctor.evidence import Evidence

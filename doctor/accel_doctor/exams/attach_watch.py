@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from accel_doctor.evidence.processes import Job, Look, Seen, Watched
-from accel_doctor.machine import proc, stacks
+from accel_doctor.machine import proc, stacks, waits
 from accel_doctor.machine.jobs import Found
 from accel_doctor.machine.tcp_bytes import carried
 
@@ -60,7 +60,7 @@ class Watcher:
         if with_stacks:
             self._table = self._sockets()
         sockets = self._table
-        holders = proc.lock_holders(self._folder)
+        holders = waits.lock_holders(self._folder)
         for pid in self._ranks:
             look = self._look(pid, sockets, holders)
             stack = taken.get(pid)
@@ -105,7 +105,7 @@ class Watcher:
             main_cpu_s=None if main is None else round(main.cpu_s, 3),
             io_bytes=proc.io_bytes(folder),
             workers_cpu_s=round(sum(s.cpu_s for s in workers if s is not None), 3),
-            wait=proc.wait(folder, sockets, holders),
+            wait=waits.wait(folder, sockets, holders),
         )
 
     def watch(self, window: Window, unclear: Callable[[], bool], ended: Callable[[float], bool]) -> float:
