@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from accel_doctor.check import Finding, NotApplicable, Severity, ranks_of
 from accel_doctor.evidence import Evidence
-from accel_doctor.traces import place, traced
+from accel_doctor.traces import accelerator, place, traced
 
 SHARDED = ("FullyShardedDataParallel", "FSDPModule")
+SHARDING = ("FSDP", "DEEPSPEED")
 LARGE_BYTES = 1e9
 
 
@@ -33,21 +34,28 @@ def one_unit(evidence: Evidence) -> Iterator[Finding]:
 
 
 def not_in_effect(evidence: Evidence) -> Iterator[Finding]:
-    """Find a launch that asks for sharding and ranks that hold whole replicas."""
+    """Find a launch or a script that asks for sharding and ranks that hold whole replicas."""
     launch, ranks = evidence.launch, traced(evidence)
-    asked = launch.strategy if launch is not None else ""
-    if asked not in ("FSDP", "DEEPSPEED"):
-        raise NotApplicable(f"the launch asks for {asked or 'no strategy'}, not for sharding")
+    made = accelerator(ranks[0].trace) if len(ranks) > 1 else None
+    asked = launch.strategy if launch is not None and launch.strategy in SHARDING else ""
+    by = f"the launch asks for {asked}" if asked else ""
+    if not asked and made is not None and made.asked_sharding:
+        by = f"the script gives its Accelerator a plugin for {made.asked_sharding}"
+    if not by:
+        raise NotApplicable(
+            f"the launch asks for {launch.strategy or 'no strategy' if launch else ''}, not for sharding"
+        )
     for model in ranks[0].trace.wrapped if ranks else ():
         if model.wrapper == "DistributedDataParallel":
             yield Finding(
-                message=f"the launch asks for {asked} and {model.class_name} is in {model.wrapper}: every rank holds "
-                f"all {model.parameters} parameters",
+                message=f"{by} and {model.class_name} is in {model.wrapper}: every rank holds all {model.parameters} "
+                "parameters",
                 seen=f"{model.local_bytes or 0} bytes of parameters on each rank",
                 wanted="a share of the parameters on each rank",
                 ranks=ranks_of([t.rank for t in ranks]),
-                location=place(model.site),
+                location=place(model.site if asked or made is None else made.site),
                 values={"parameters": model.parameters, "local_bytes": model.local_bytes or 0},
+                evidence=(f"accelerate made it a {made.distributed_type} run",) if made is not None else (),
             )
 
 

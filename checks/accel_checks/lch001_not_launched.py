@@ -15,6 +15,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     visible = sum(d.visible for d in evidence.devices.devices) if evidence.devices else 0
     if not evidence.launch or len(ranks) != 1 or ranks[0].rank.env_world_size is not None:
         raise NotApplicable("the ranks were launched")
+    if any(r.devices > 1 for r in ranks[0].trace.replicated):
+        raise NotApplicable("DataParallel drives the devices from one process: LCH016")
     if visible > 1:
         argv = " ".join(evidence.launch.argv)
         script = " ".join(ranks[0].trace.argv) or "train.py"

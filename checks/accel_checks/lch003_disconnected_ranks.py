@@ -6,8 +6,12 @@ from accel_checks._attach import by_job
 from accel_checks._attach_world import apart
 from accel_checks._launches import script_of
 from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
-from accel_doctor.evidence import Evidence, Launch
+from accel_doctor.evidence import Evidence, Rank
 from accel_doctor.places import place_of
+
+STATE_FIX = (
+    "PartialState() does not read ACCELERATE_USE_CPU: make an Accelerator(), which does, or PartialState(cpu=True)"
+)
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
@@ -16,6 +20,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     if len(alone) < 2:
         return
     count = len(alone)
+    by_state = all(_by_state(r) for r in alone)
     mains = sum(r.group is not None and r.group.is_main for r in alone)
     yield Finding(
         message=f"{count} processes were started and each believes it is alone: {count} separate runs of world size 1",
@@ -28,8 +33,15 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
             *_devices(evidence),
             "each would train on all of the data, write every file and log every line",
         ),
-        command=_command(evidence.launch, count, devices=any(r.group and r.group.torch_device_count for r in alone)),
+        fix=STATE_FIX if by_state else "",
+        command="" if by_state else _command(evidence, count),
     )
+
+
+def _by_state(rank: Rank) -> bool:
+    """Return whether a rank was to work on the CPU and made a PartialState, which does not read that, and no more."""
+    asked = rank.environment.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes", "on", "y", "t")
+    return asked and rank.trace is not None and not rank.trace.accelerators
 
 
 def _devices(evidence: Evidence) -> tuple[str, ...]:
@@ -43,10 +55,21 @@ def _devices(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
-def _command(launch: Launch | None, count: int, *, devices: bool) -> str:
+def _command(evidence: Evidence, count: int) -> str:
+    """Return the line to type: the same again where the script launches its own ranks, which read that variable."""
+    launch = evidence.launch
+    devices = any(r.group and r.group.torch_device_count for r in evidence.world)
+    if launch is not None and launch.launcher == "python" and not devices and _forked(evidence):
+        return f"ACCELERATE_USE_CPU=1 python {script_of(launch)}"
     on_devices = devices or (launch is not None and launch.launcher == "python")
     before, more = ("", "") if on_devices else ("ACCELERATE_USE_CPU=1 ", " --num_machines 1")
     return f"{before}accelerate launch --multi_gpu --num_processes {count}{more} {script_of(launch)}"
+
+
+def _forked(evidence: Evidence) -> bool:
+    """Return whether the ranks have the script's own process for a parent, and no launcher."""
+    parents = [r.trace.parents[0] for r in evidence.world if r.trace is not None and r.trace.parents]
+    return bool(parents) and all(name.startswith("python") for name in parents)
 
 
 CHECK = Check(

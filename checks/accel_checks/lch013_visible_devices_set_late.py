@@ -1,7 +1,8 @@
 """LCH013: cUDA_VISIBLE_DEVICES is set inside the script."""
 
+from accel_checks._placing_run import set_late
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant, Severity
+from accel_doctor.check import Check, Invariant, Judge, Severity
 
 SEEN = flow_judge(
     Says(
@@ -22,6 +23,6 @@ CHECK = Check(
     why="After torch has been imported it may be too late, and one value for all ranks puts them on one "
     "device: the launcher gives each rank its device.",
     fix="set it before the launch, or give the launcher --gpu_ids",
-    judges=(SEEN,),
+    judges=(Judge(needs=("ranks.trace",), judge=set_late), SEEN),
     severity=Severity.WARNING,
 )

@@ -1,8 +1,9 @@
 """LCH014: cUDA is initialised before the launcher forks."""
 
 from accel_checks._log import from_log
+from accel_checks._placing_run import before_fork
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant
+from accel_doctor.check import Check, Invariant, Judge
 
 SEEN = flow_judge(
     Says(
@@ -20,5 +21,5 @@ CHECK = Check(
     why="A forked process cannot use CUDA that its parent has initialised: the launcher refuses, or the ranks "
     "fail at their first CUDA call.",
     fix="move the line into the function that is launched",
-    judges=(SEEN, from_log("LCH014")),
+    judges=(Judge(needs=("ranks.trace",), judge=before_fork), SEEN, from_log("LCH014")),
 )

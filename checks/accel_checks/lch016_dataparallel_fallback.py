@@ -2,6 +2,7 @@
 
 from accel_checks._attach import by_job
 from accel_checks._attach_launch import data_parallel
+from accel_checks._placing_run import data_parallel as replicated
 from accel_checks._source import Says, flow_judge
 from accel_doctor.check import Check, Invariant, Judge, Severity
 
@@ -22,7 +23,7 @@ CHECK = Check(
     why="One process copies the model to every device in each step and gathers the outputs on the first, which "
     "stays busiest and fullest.",
     fix="one process a device: accelerate launch, and accelerator.prepare instead of DataParallel",
-    judges=(SEEN, Judge(needs=("jobs",), judge=by_job(data_parallel))),
+    judges=(Judge(needs=("ranks.trace",), judge=replicated), SEEN, Judge(needs=("jobs",), judge=by_job(data_parallel))),
     severity=Severity.WARNING,
     consequence_of=("GPU001",),
 )

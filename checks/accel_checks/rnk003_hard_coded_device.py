@@ -2,6 +2,7 @@
 
 from accel_checks._attach import by_job
 from accel_checks._attach_places import hard_coded
+from accel_checks._placing_run import hard_coded as named
 from accel_checks._source import Says, flow_judge
 from accel_doctor.check import Check, Invariant, Judge, Severity
 
@@ -27,6 +28,10 @@ CHECK = Check(
     title="A device is named in the script, and is the same on every rank",
     why="Every rank puts its work on that device: it runs out of memory while the others stay idle.",
     fix="use accelerator.device",
-    judges=(SEEN, Judge(needs=("jobs", "devices"), judge=by_job(hard_coded))),
+    judges=(
+        Judge(needs=("ranks.trace",), judge=named),
+        SEEN,
+        Judge(needs=("jobs", "devices"), judge=by_job(hard_coded)),
+    ),
     consequence_of=("RNK002", "GPU001"),
 )

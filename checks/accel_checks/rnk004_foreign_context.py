@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from accel_checks._attach import by_job
 from accel_checks._attach_places import foreign
+from accel_checks._rnk004_run import foreign_in_run
 from accel_checks._source import SOURCE, call_finding
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
 from accel_doctor.evidence import Evidence
@@ -33,6 +34,10 @@ CHECK = Check(
     title="A rank holds memory on another rank's device",
     why="Each rank opens a context on that device and copies the state there: it runs out of memory first.",
     fix='torch.load(path, map_location="cpu")',
-    judges=(Judge(needs=SOURCE, judge=judge), Judge(needs=("jobs", "devices"), judge=by_job(foreign))),
+    judges=(
+        Judge(needs=("ranks.trace", "devices"), judge=foreign_in_run),
+        Judge(needs=SOURCE, judge=judge),
+        Judge(needs=("jobs", "devices"), judge=by_job(foreign)),
+    ),
     severity=Severity.WARNING,
 )

@@ -1,7 +1,8 @@
 """RNK007: the global rank picks the device."""
 
+from accel_checks._placing_run import global_rank
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant
+from accel_doctor.check import Check, Invariant, Judge
 
 SEEN = flow_judge(
     Says(
@@ -18,5 +19,5 @@ CHECK = Check(
     title="The global rank picks the device",
     why="It is right on one machine; on the second machine the ranks ask for devices that it does not have.",
     fix="use the local rank: LOCAL_RANK, accelerator.local_process_index or accelerator.device",
-    judges=(SEEN,),
+    judges=(Judge(needs=("ranks.trace",), judge=global_rank), SEEN),
 )

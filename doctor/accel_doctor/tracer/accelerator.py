@@ -13,6 +13,7 @@ from .wrap import around
 SAVES = ("save_state", "load_state", "save_model", "get_state_dict", "save")
 COLLECTIVES = ("gather", "gather_for_metrics", "reduce", "pad_across_processes", "wait_for_everyone")
 OTHERS = ("check_trigger", "end_training", "init_trackers", "split_between_processes")
+PLUGINS = {"FSDP": "fsdp_plugin", "DEEPSPEED": "deepspeed_plugin"}
 MOST = 8
 
 
@@ -43,6 +44,15 @@ def _watch(accelerator: type) -> None:
 
 def _watch_state(module: ModuleType) -> None:
     around(module.PartialState, "wait_for_everyone", _via("wait_for_everyone"), _end_via)
+    around(module.PartialState, "__init__", after=_state_made)
+
+
+def _state_made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
+    """Say what accelerate believes where a script makes no Accelerator; only of the first, they share one state."""
+    del token, kwargs, result
+    if error is None and not core.fields.get("_state_told"):
+        core.fields["_state_told"] = True
+        core.fields["_writer"].line({"group": group(args[0])})
 
 
 def _made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:
@@ -64,13 +74,14 @@ def _made(token: object, args: tuple[Any, ...], kwargs: Row, result: object, err
             "dispatch_batches": loader.dispatch_batches,
             "step_scheduler_with_optimizer": bool(it.step_scheduler_with_optimizer),
             "distributed_type": str(it.distributed_type.value),
+            "asked_sharding": next((n for n, key in PLUGINS.items() if kwargs.get(key) is not None), ""),
             "processes": int(it.num_processes),
         }
     )
     core.fields["_writer"].line({"group": group(it)})
 
 
-def group(it: Any) -> Row:  # noqa: ANN401 - an Accelerator
+def group(it: Any) -> Row:  # noqa: ANN401 - an Accelerator or a PartialState
     """Return what accelerate believes about the world."""
     torch = sys.modules["torch"]
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -83,7 +94,7 @@ def group(it: Any) -> Row:  # noqa: ANN401 - an Accelerator
         "distributed_type": str(it.distributed_type.value),
         "backend": torch.distributed.get_backend() if distributed else None,
         "device": str(it.device),
-        "mixed_precision": str(it.mixed_precision),
+        "mixed_precision": str(getattr(it, "mixed_precision", "no")),
         "torch_device_count": torch.cuda.device_count() if torch.version.cuda or torch.version.hip else 0,
         "arch_list": architectures(torch),
         "joined_s": time.time(),

@@ -33,8 +33,29 @@ def install(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
         previous(kind, error, trace)
 
     sys.excepthook = ended
+    _install_in_child(writer)
     steps = os.environ.get("ACCEL_DOCTOR_STEPS", "")
     core.fields["_stop_at"] = int(steps) if steps.isdigit() else 0
+
+
+def _install_in_child(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
+    """Watch the end of a rank that multiprocessing started: it leaves without hooks, by ``os._exit``."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing import util  # noqa: PLC0415 - there already, in such a rank
+
+        util.Finalize(None, _leave_child, args=(writer,), exitpriority=-1000)
+
+
+def _leave_child(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
+    error: BaseException | None = sys.exc_info()[1]
+    if isinstance(error, SystemExit):
+        code, error = error.code, error.__context__ if error.code else None
+        if code and error is None:
+            _stop.update(how="exit", exit_code=code if isinstance(code, int) else 1)
+    if error is not None:
+        _failed(type(error), error, error.__traceback__)
+    at_exit(writer)
 
 
 def _failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

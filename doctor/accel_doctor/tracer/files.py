@@ -1,11 +1,11 @@
-"""Paths that the script opens, by Python's own audit events: those it writes, and those it reads and somebody wrote."""
+"""Python's own audit events: paths that the script writes, or reads and somebody wrote, and variables that it sets."""
 
 import os
 import time
 from types import ModuleType
 from typing import Any
 
-from . import sites
+from . import devices, sites
 from .core import Row, Site, core, find
 
 MOST = 128
@@ -24,15 +24,16 @@ def install(system: ModuleType) -> None:
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
-    if event != "open" or not core.on or _busy["open"]:
+    if event not in ("open", "os.putenv") or not core.on or _busy["open"]:
         return
     _busy["open"] = True
     try:
-        path, _, flags = args
-        if isinstance(path, (str, bytes, os.PathLike)):
-            _opened(os.fsdecode(path), int(flags or 0))
+        if event == "os.putenv":
+            devices.note_variable(*args)
+        elif isinstance(args[0], (str, bytes, os.PathLike)):
+            _opened(os.fsdecode(args[0]), int(args[2] or 0))
     except Exception as error:  # noqa: BLE001 - a tracer hook
-        core.failed("open", error)
+        core.failed(event, error)
     finally:
         _busy["open"] = False
 

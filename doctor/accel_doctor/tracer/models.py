@@ -74,6 +74,7 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
         "unwrapped": 0,
         "units": _units(module, wrapper),
         "local_bytes": sum(_local_bytes(p) for _, p in named),
+        "device": str(named[0][1].device) if named else "",
         "_fresh": 0,
         "_made_in": [frame.f_code for frame in sites.user_frames()[:1]],
     }

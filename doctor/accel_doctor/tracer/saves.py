@@ -5,7 +5,7 @@ import time
 from types import ModuleType
 from typing import Any
 
-from . import files, imports, sites
+from . import devices, files, imports, sites
 from .core import Row, Site, core, find
 from .wrap import around
 
@@ -64,7 +64,7 @@ def _end_save(token: Any, args: object, kwargs: object, result: object, error: B
 
 
 def _begin_load(args: tuple[Any, ...], kwargs: Row) -> None:
-    del kwargs
+    devices.note_load(args[1] if len(args) > 1 else kwargs.get("map_location"))
     path = _path(args[0]) if args else ""
     if isinstance(path, str) and path:
         files.note("read", path, "torch.load")

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from types import ModuleType
 
-from . import imports
+from . import forks, imports
 from .core import core
 
 OWNER = "ACCEL_DOCTOR_OWNER"
@@ -33,10 +33,12 @@ def _is_tool(words: list[str]) -> bool:
 
 
 def _wait() -> None:
-    """Under plain python: claim at the first Accelerator, process group or optimizer."""
+    """Under plain python: claim at the first Accelerator, process group, DataParallel or optimizer."""
+    forks.install(claim)
     for module, owner, name in (
         ("accelerate.accelerator", "Accelerator", "__init__"),
         ("torch.distributed.distributed_c10d", "", "init_process_group"),
+        ("torch.nn.parallel.data_parallel", "DataParallel", "__init__"),
         ("torch.optim.optimizer", "Optimizer", "__init__"),
     ):
         imports.on_import(module, partial(_claim_at, owner=owner, name=name))

@@ -13,8 +13,10 @@ from . import (
     beat,
     collectives,
     compiles,
+    devices,
     endings,
     files,
+    forks,
     imports,
     launched,
     models,
@@ -35,6 +37,8 @@ def install() -> None:
     core.fields["_writer"] = writer
     writer.line({**beat.identity(), **launched.environment()})
     core.fields.update(launched.look())
+    if (parent := forks.told()) is not None:
+        core.fields["forked"] = parent
     shm = os.environ.get("ACCEL_DOCTOR_SHM", "")
     reason = beat.map_progress(os.path.join(shm, str(os.getpid()))) if shm else "none was asked for"
     if reason:
@@ -58,6 +62,7 @@ def _hook() -> None:
         steps,
         schedules,
         compiles,
+        devices,
         launched,
     ):
         part.install()

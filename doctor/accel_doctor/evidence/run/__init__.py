@@ -2,6 +2,7 @@
 
 from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Epoch, Loaded, Resume, Samples
+from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
 from accel_doctor.evidence.run.progress import Failure, Frame, Position, Stall, Times
 from accel_doctor.evidence.run.site import Site
 from accel_doctor.evidence.run.trace import Trace
@@ -27,12 +28,15 @@ __all__ = [
     "Draws",
     "Epoch",
     "Failure",
+    "Forked",
     "Frame",
     "Loaded",
     "Parsed",
+    "Placed",
     "Position",
     "Prepare",
     "Replica",
+    "Replicated",
     "Resume",
     "Said",
     "Samples",
@@ -42,6 +46,7 @@ __all__ = [
     "Stepped",
     "Times",
     "Trace",
+    "VisibleSet",
     "Wrapped",
     "Written",
 ]

@@ -3,6 +3,7 @@
 from accel_doctor.evidence.base import Record
 from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Loaded, Resume
+from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
 from accel_doctor.evidence.run.progress import Failure, Position, Stall, Times
 from accel_doctor.evidence.run.training import (
     Accelerated,
@@ -43,6 +44,11 @@ class Trace(Record, frozen=True, kw_only=True):
     draws: tuple[Draws, ...] = ()
     compiled: tuple[Compiled, ...] = ()
     options: tuple[Parsed, ...] = ()
+    visible_sets: tuple[VisibleSet, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    replicated: tuple[Replicated, ...] = ()
+    forked: Forked | None = None
+    """``None`` where this process is nobody's fork, or CUDA did not stand before it."""
     times: Times = Times()
     position: Position = Position()
     steps: int = 0

@@ -18,6 +18,8 @@ class Accelerated(Record, frozen=True, kw_only=True):
     dispatch_batches: bool | None = None
     step_scheduler_with_optimizer: bool = True
     distributed_type: str = ""
+    asked_sharding: str = ""
+    """``FSDP`` or ``DEEPSPEED`` where the script gave it such a plugin."""
     processes: int = 1
     accumulate_calls: int = 0
     accumulate_site: Site | None = None
@@ -77,6 +79,8 @@ class Wrapped(Record, frozen=True, kw_only=True):
     """FSDP: parameters of each unit."""
     local_bytes: int | None = None
     """Bytes of parameters that this rank holds."""
+    device: str = ""
+    """Where its first parameter was when it was wrapped: ``cpu``, ``cuda:1``."""
 
 
 class Stepped(Record, frozen=True, kw_only=True):
