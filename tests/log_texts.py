@@ -465,6 +465,154 @@ SICK: dict[str, Told] = {
         (1,),
         "SIGKILL",
     ),
+    "an error file in the launcher's table": Told(
+        table((0, -15), root=(1, 1)).replace(
+            "traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n====",
+            "traceback : " + traceback("ValueError: bad sample 37", prefix="  ").strip() + "\n  \n====",
+        ),
+        "HNG003",
+        (1,),
+        "train.py:41: ValueError: bad sample 37",
+    ),
+    "two error files, the first of them below": Told(
+        (table((0, 1), root=(1, 1)))
+        .replace(
+            "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html",
+            traceback("ValueError: bad sample 37", prefix="  ").strip(),
+        )
+        .replace("ValueError: bad sample 37", "RuntimeError: peers differ", 1),
+        "HNG003",
+        (1,),
+        "bad sample 37",
+    ),
+    "parameters differ in number": Told(
+        traceback(
+            "RuntimeError: DDP expects same model across all ranks, but Rank 0 has 12 params, while rank 1 has inconsistent 10 params.",
+            prefix="[rank0]: ",
+        ),
+        "GRD004",
+        (),
+        "rank 0 has 12 parameters, rank 1 has 10",
+    ),
+    "parameters differ in shape": Told(
+        traceback(
+            "RuntimeError: [2]: params[4] in this process with sizes [8, 4] appears not to match sizes of the same param in process 0.",
+            prefix="[rank2]: ",
+        ),
+        "GRD004",
+        (),
+        "parameter 4",
+    ),
+    "faulthandler, and the table has the rank": Told(
+        'Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f00 (most recent call first):\n  File "/home/me/train.py", line 41 in main\n'
+        + table((0, -15), root=(1, -11)),
+        "HNG004",
+        (1,),
+        "segmentation fault",
+    ),
+    "NCCL's last error": Told(
+        traceback(
+            "torch.distributed.DistBackendError: NCCL error in: x.cpp:94, unhandled cuda error, NCCL version 2.26.2",
+        )
+        + "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 2 'out of memory'\n"
+        + table((0, -15), root=(1, 1)),
+        "MEM001",
+        (1,),
+        "out of device memory",
+    ),
+    "Lightning ends its children and itself": Told(
+        steps(0, 3)
+        + "[rank: 2] Child process with PID 4002 terminated with code -9. Forcefully terminating all other processes to avoid zombies\n"
+        "run.sh: line 3:  4000 Killed                  python train.py\n",
+        "HNG004",
+        (2,),
+        "signal 9",
+    ),
+    "Lightning, an exit code": Told(
+        "Child process with PID 4002 terminated with code 3. Forcefully terminating all other processes to avoid zombies\n",
+        "RNK001",
+        (),
+        "pid 4002",
+    ),
+    "a directory that is made twice": Told(
+        traceback("FileExistsError: [Errno 17] File exists: '/out/run'", prefix="[rank1]: ")
+        + table((0, -15), root=(1, 1)),
+        "LOG005",
+        (1,),
+        "/out/run made already",
+    ),
+    "Open MPI's last words": Told(
+        "The first process to do so was:\n\n  Process name: [[35010,1],6]\n  Exit code:    3\n",
+        "RNK001",
+        (6,),
+        "exit code 3",
+    ),
+    "Hydra's last words": Told(
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 3 PID 4003 RUNNING AT node-b\n=   KILLED BY SIGNAL: 9 (Killed)\n",
+        "HNG004",
+        (3,),
+        "signal 9",
+    ),
+    "the error of a spawned process": Told(
+        traceback("torch.multiprocessing.spawn.ProcessRaisedException: ")
+        + "\n-- Process 2 terminated with the following error:\n"
+        + traceback("KeyError: 'resnet51'", line=61),
+        "HNG003",
+        (2,),
+        "train.py:61: KeyError: 'resnet51'",
+    ),
+    "a checkpoint that is cut": Told(
+        traceback("_pickle.UnpicklingError: pickle data was truncated", prefix="[rank0]: "), "CKP006", (0,)
+    ),
+    "an assertion on the device before Python's words": Told(
+        "../aten/src/ATen/native/cuda/Indexing.cu:1292: f: block: [62,0,0], thread: [0,0,0] Assertion `i < size` failed.\n"
+        + traceback("RuntimeError: CUDA error: device-side assert triggered", prefix="[rank7]: "),
+        "HNG003",
+        (7,),
+        "i < size",
+    ),
+    "a device that is lost, without a process": Told(
+        "[12.5] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+        + traceback("RuntimeError: CUDA error: unspecified launch failure", prefix="[rank2]: "),
+        "GPU005",
+        (2,),
+        "Xid 79",
+    ),
+    "the kernel kills a loader's worker": Told(
+        "[12.5] Memory cgroup out of memory: Killed process 9021 (pt_data_worker) total-vm:1kB, anon-rss:612kB\n"
+        + traceback("RuntimeError: DataLoader worker (pid 9021) is killed by signal: Killed. ", prefix="[rank2]: "),
+        "ENV006",
+        (2,),
+        "DataLoader worker",
+    ),
+    "a watchdog that is stuck": Told(
+        "[rank2]:[E512 12:01:12.3 ProcessGroupNCCL.cpp:1522] [PG ID 0 PG GUID 0(default_pg) Rank 2] ProcessGroupNCCL's watchdog got stuck "
+        "for 480 seconds without making progress in monitoring enqueued collectives.\n" + table(root=(2, -6)),
+        "HNG001",
+        (2,),
+        "480 s",
+    ),
+    "a script refuses an argument": Told(
+        "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --local-rank=1\n"
+        + table(root=(1, 2)),
+        "LCH005",
+        (),
+        "--local-rank=1",
+    ),
+    "torchrun refuses its own": Told(
+        "torchrun: error: the following arguments are required: training_script\n", "LCH005", (), "training_script"
+    ),
+    "watchdogs of torch 1.10 have no number": Told(
+        "".join(
+            f"[E ProcessGroupNCCL.cpp:587] [Rank {r}] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, "
+            "TensorShape=[1], Timeout(ms)=1800000) ran for 1800031 milliseconds before timing out.\n"
+            for r in (0, 1, 3)
+        )
+        + table(root=(0, -6)),
+        "HNG001",
+        (2,),
+        "rank 2 did not say",
+    ),
     "two runs in one log": Told(
         traceback("ValueError: of the first run", prefix="[rank0]: ")
         + table(root=(0, 1))

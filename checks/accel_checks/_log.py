@@ -8,7 +8,7 @@ from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.log import Log
 
 if TYPE_CHECKING:
-    from accel_doctor.logs.cause import Cause
+    from accel_doctor.logs.naming import Cause
 
 _LAST: list[tuple[Log, "Cause | str"]] = []
 """The last log and what it tells, or why it does not, since every check asks it in turn."""

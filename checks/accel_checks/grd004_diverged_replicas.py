@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from accel_checks._grd004_run import judge_run
+from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Checksum, Evidence, Rank, TrainingProbe
 
@@ -71,6 +72,10 @@ CHECK = Check(
     why="Each rank trains its own model from there on; the checkpoint holds one of them, and the rest is lost work.",
     fix="call the model that accelerator.prepare() returned, never .module or the model it was made from, and "
     "accelerator.backward(loss)",
-    judges=(Judge(needs=("ranks.training",), judge=judge), Judge(needs=("ranks.trace",), judge=judge_run)),
+    judges=(
+        Judge(needs=("ranks.training",), judge=judge),
+        Judge(needs=("ranks.trace",), judge=judge_run),
+        from_log("GRD004"),
+    ),
     consequence_of=("LCH003", "NET001", "GRD002", "GRD003", "GRD005", "DAT008", "DAT016", "GRD006", "GRD011"),
 )

@@ -50,7 +50,7 @@ class LogDeath(Record, frozen=True, kw_only=True):
     """A process that a launcher or a scheduler reports as failed."""
 
     by: str
-    """``torchelastic``, ``torch.multiprocessing``, ``deepspeed``, ``srun``, ``mpirun``, ``accelerate``."""
+    """``torchelastic``, ``torch.multiprocessing``, ``deepspeed``, ``lightning``, ``srun``, ``mpirun``, ``accelerate``."""
     line: int
     rank: int | None = None
     local_rank: int | None = None
@@ -103,6 +103,8 @@ class Log(Record, frozen=True, kw_only=True):
     """In the order of the log."""
     deaths: tuple[LogDeath, ...] = ()
     waits: tuple[LogWait, ...] = ()
+    processes: int = 0
+    """How many processes launchers of its last launch say that they ended or saw fail."""
     launch_lines: tuple[int, ...] = ()
     """Lines at which a launch begins after another one had ended."""
     last_words: tuple[str, ...] = ()

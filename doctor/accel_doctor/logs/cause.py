@@ -1,58 +1,38 @@
 """The one cause that a log tells: the first rank that failed, and of what; or why that is unclear. Pure."""
 
 import signal
-from collections.abc import Iterable
-from typing import NamedTuple
 
 from accel_doctor.evidence.log import Log, LogDeath
 from accel_doctor.logs.failures import LAUNCHERS, UNKNOWN, Failure, failures, refined, signal_of, survived
-from accel_doctor.logs.hang import Waiting, explain_timeouts, explain_waits, numbers
+from accel_doctor.logs.hang import Waiting, explain_timeouts, explain_waits
+from accel_doctor.logs.naming import Cause, cause_of, who
+from accel_doctor.logs.processes import first_kill, last_run, of_exit, of_kill, of_stuck
 from accel_doctor.logs.signatures import signatures
+from accel_doctor.logs.world import numbers
 
 OUTSIDE = frozenset({"slurm-time", "slurm-preempted", "slurm-node", "slurm-cancelled", "launcher-term", "keyboard"})
 """The job was ended by somebody else: what ranks say after it is of that."""
 OF_MEMORY = frozenset({"kernel-oom", "slurm-oom", "kubernetes-oom"})
 OF_DEVICES = frozenset({"xid", "xid-nvlink", "gpu-lost"})
 OF_LINKS = ("NET003", "NET005", "LCH010")
-KILLS = {signal.SIGKILL: "HNG004", signal.SIGBUS: "ENV003"}
-WORDS = {signal.SIGSEGV: " (segmentation fault)", signal.SIGABRT: " (it gave up by itself)"}
 PROGRAMS = ("python", "pt_", "ray", "torchrun", "accelerate", "deepspeed")
-FIXES = {
-    signal.SIGKILL: "look for the kernel's OOM killer (dmesg) and at the job's memory limit; else somebody ended it",
-    signal.SIGBUS: "give /dev/shm more room (docker run --shm-size or --ipc=host), or take fewer workers",
-    signal.SIGSEGV: "take the Python stack with PYTHONFAULTHANDLER=1; suspect the last compiled extension called",
-    signal.SIGABRT: "read what the library said before it gave up, with TORCH_SHOW_CPP_STACKTRACES=1",
-}
 ASK = "ask who ended it: a scheduler's limit, preemption, scancel, or somebody at the keyboard"
 MOST_HEARD = 4
 
 
-class Cause(NamedTuple):
-    """What ended the run."""
-
-    check: str
-    message: str
-    seen: str
-    fix: str
-    line: int
-    ranks: tuple[int, ...] = ()
-    host: str = ""
-    evidence: tuple[str, ...] = ()
-    values: dict[str, float] = {}
-
-
 def explain(log: Log) -> Cause | str:
     """Return the cause, or why there is none to name."""
-    found, deaths = failures(log), _last_run(log)
+    found, deaths = failures(log), last_run(log)
     stopped = min((f.event.first_line for f in found if f.signature.id in OUTSIDE), default=log.lines + 1)
     waiting = explain_waits(log) or explain_timeouts(found, log)
     roots = [f for f in found if _is_cause(f, log, deaths) and f.event.first_line < stopped and not _later(f, waiting)]
-    kill = _kill(deaths, stopped)
+    kill = first_kill(deaths, stopped)
     cause = _of_roots(roots, kill, found, deaths)
     if cause is None and kill is not None and _kept_away(kill, waiting):
-        cause = _of_kill(kill, found, log)
-    cause = cause or _of_waiting(waiting, log) or _of_kill(kill, found, log) or _of_outside(found, deaths)
-    cause = cause or _of_symptom(found, log, deaths) or _of_exit(deaths, stopped)
+        cause = of_kill(kill, found, log)
+    cause = cause or _of_waiting(waiting, log) or of_stuck(kill, found, deaths) or of_kill(kill, found, log)
+    cause = cause or _of_outside(found, deaths)
+    cause = cause or _of_symptom(found, log, deaths) or of_exit(deaths, stopped)
     return _with_rest(cause, found, log, deaths) if cause else _why_unclear(found, log)
 
 
@@ -68,32 +48,16 @@ def _kept_away(kill: LogDeath, waiting: Waiting | None) -> bool:
     return waiting is not None and kill.rank in waiting.ranks and signal_of(kill) != signal.SIGABRT
 
 
-def _last_run(log: Log) -> list[LogDeath]:
-    """Return the deaths of the last launch that reports one."""
-    for start in reversed((0, *log.launch_lines)):
-        if here := [d for d in log.deaths if d.line >= start]:
-            return here
-    return []
-
-
 def _is_cause(failure: Failure, log: Log, deaths: list[LogDeath]) -> bool:
     if failure.role != "root" or survived(failure, log):
         return False
+    if failure.signature.id == "shell-killed":  # Lightning ends itself so when a child of its has failed
+        return not any(d.by == "lightning" for d in deaths)
     if failure.signature.id == "kernel-oom":
         pids = {d.pid for d in deaths}
         name = failure.event.values.get("name", "")
         return int(failure.event.values.get("pid") or 0) in pids or name.startswith(PROGRAMS)
     return True
-
-
-def _kill(deaths: Iterable[LogDeath], stopped: int) -> LogDeath | None:
-    """Return the process that died of a signal first: none that the launcher or an operator ended."""
-    told = [d for d in deaths if d.line < stopped or d.first]
-    exits = [d.line for d in told if d.by == "srun" and signal_of(d) is None]
-    ended = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-    killed = [d for d in told if (s := signal_of(d)) is not None and s not in ended
-              and not (d.by == "srun" and exits and min(exits) < d.line)]  # fmt: skip
-    return min(killed, key=lambda d: (not d.first, d.at, d.rank is None, d.line), default=None)
 
 
 def _of_roots(
@@ -103,16 +67,18 @@ def _of_roots(
     memory = [f for f in roots if f.signature.id in OF_MEMORY]
     own = [f for f in roots if f not in faults and f not in memory]
     first = refined(own[0], [f for f in found if f is not own[0]]) if own else None
-    if first is not None and not (memory and first.signature.id in ("worker-killed", "shell-killed")):
+    if memory and first is not None and first.signature.id == "worker-killed":
+        return _of_worker(memory[0], [f for f in own if f.signature is first.signature])
+    if first is not None and not (memory and first.signature.id == "shell-killed"):
         on_device = any(word in first.event.text for word in ("CUDA", "NCCL", "cuda", "NVLink"))
         if faults and on_device and first.signature.check != "MEM001":
-            return _cause(faults[0], roots, deaths)
+            return _of_device(cause_of(faults[0], roots, deaths), own)
         if kill is None or _outweighs(first, kill):
-            return _cause(first, roots, deaths)
+            return cause_of(first, roots, deaths)
     if memory and (kill is None or signal_of(kill) == signal.SIGKILL):
         return _of_memory(memory[0], kill, deaths)
     if faults and (kill is None or signal_of(kill) == signal.SIGABRT):
-        return _cause(faults[0], roots, deaths)
+        return cause_of(faults[0], roots, deaths)
     return None
 
 
@@ -126,53 +92,30 @@ def _outweighs(first: Failure, kill: LogDeath) -> bool:
 
 
 def _of_memory(told: Failure, kill: LogDeath | None, deaths: list[LogDeath]) -> Cause:
-    cause = _cause(told, [told], deaths)
+    cause = cause_of(told, [told], deaths)
     if cause.ranks or kill is None or kill.rank is None:
         return cause
     what = told.signature.told(told.event.values)
-    return cause._replace(message=f"{_who((kill.rank,), kill.host)} {what}", ranks=(kill.rank,), host=kill.host)
+    return cause._replace(message=f"{who((kill.rank,), kill.host)} {what}", ranks=(kill.rank,), host=kill.host)
 
 
-def _cause(first: Failure, roots: list[Failure], deaths: list[LogDeath]) -> Cause:
-    alike = [
-        f
-        for f in roots
-        if f.signature is first.signature and _site(f) == _site(first) and f.event.kind == first.event.kind
-    ]
-    named = {f.rank: None for f in (first, *sorted(alike, key=lambda f: f.rank or 0)) if f.rank is not None}
-    world = first.signature.scope == "world"
-    ranks = () if world else tuple(named) or (_by_exit(first, deaths) if first.signature.scope == "rank" else ())
-    event = first.event
-    place = f" at {event.site.path}:{event.site.line}" if event.site and not world else ""
-    what = first.signature.told(event.values) + place
-    if first.signature is UNKNOWN:
-        what += f": {event.kind}: {event.values.get('message', '')}".rstrip(": ")
-    who = "the job" if world else _who(ranks[:1], first.host)
-    alike_too = f" ({numbers(ranks[1:])} alike)" if ranks[1:] else ""
-    blamed = ranks
-    if event.values.get("other", "").isdigit():
-        blamed = (*ranks, int(event.values["other"]))
-    elif first.signature.check == "NET007":
-        blamed = ()  # who reports it is not the one that went astray
-    message = f"{who} {what}{alike_too}"
-    return Cause(first.signature.check, message, event.text, first.signature.fix, event.line, blamed, first.host)
+def _of_worker(told: Failure, losers: list[Failure]) -> Cause:
+    """Return that the kernel killed a rank's loader worker: of the rank that lost a worker of that number."""
+    of_it = [f for f in losers if f.event.values.get("worker") == told.event.values.get("pid")]
+    ranks = {f.rank for f in of_it or losers}
+    cause = cause_of((of_it or losers)[0], losers, [])
+    if len(ranks) > 1 and not of_it:
+        cause = cause._replace(ranks=(), message=f"a rank {losers[0].signature.told(losers[0].event.values)}")
+    return cause
 
 
-def _site(failure: Failure) -> object:
-    return failure.event.site
-
-
-def _by_exit(first: Failure, deaths: list[LogDeath]) -> tuple[int, ...]:
-    """Return the rank of an error that bears none: the only one that left by itself, or all of them."""
-    by_itself = (None, signal.SIGABRT)
-    known = [d for d in deaths if d.rank is not None and d.by != "srun" and d.exit_code]
-    left = sorted({d.rank for d in known if d.rank is not None and signal_of(d) in by_itself})
-    return tuple(left) if len(left) == 1 or first.event.count == len(left) else ()
-
-
-def _who(ranks: tuple[int, ...], host: str) -> str:
-    on = f" on {host}" if host and host != "localhost" else ""
-    return f"{numbers(ranks)}{on}" if ranks else f"a rank{on}"
+def _of_device(cause: Cause, own: list[Failure]) -> Cause:
+    """Return a device's fault with the rank that met it, where the driver names none and one rank alone did."""
+    met = [f.rank for f in own if "CUDA error" in f.event.text]
+    known = sorted({rank for rank in met if rank is not None})
+    if cause.ranks or len(known) != 1 or None in met:
+        return cause
+    return cause._replace(ranks=tuple(known), message=cause.message.replace("a rank", numbers(known), 1))
 
 
 def _of_waiting(waiting: Waiting | None, log: Log) -> Cause | None:
@@ -187,27 +130,6 @@ def _of_waiting(waiting: Waiting | None, log: Log) -> Cause | None:
         )
     text = next((e.text for e in log.events if e.line == waiting.line), "")
     return Cause(waiting.check, waiting.message, text, fix, waiting.line, waiting.ranks, evidence=waiting.evidence)
-
-
-def _of_kill(kill: LogDeath | None, found: list[Failure], log: Log) -> Cause | None:
-    if kill is None or (number := signal_of(kill)) is None:
-        return None
-    ranks = () if kill.rank is None else (kill.rank,)
-    kind = signal.Signals(number) if number in signal.valid_signals() else None
-    said = [f.event.values.get("why", "") for f in found if f.signature.id == "cpp-exception"]
-    what = f"was killed by signal {number}" + (f", {kind.name}{WORDS.get(kind, '')}" if kind else "")
-    which = "" if ranks else f"; {kill.by} does not say which"
-    process = f" (pid {kill.pid})" if kill.pid else ""
-    return Cause(
-        KILLS.get(kind, "HNG004") if kind else "HNG004",
-        f"{_who(ranks, kill.host)}{process} {what}{which}" + (f": {said[0]}" if said else ""),
-        next((e.text for e in log.events if e.line == kill.line), f"exit code {kill.exit_code}"),
-        FIXES.get(kind, "") if kind else "",
-        kill.line,
-        ranks,
-        kill.host,
-        values={"signal": float(number), **({"pid": float(kill.pid)} if kill.pid else {})},
-    )
 
 
 def _of_outside(found: list[Failure], deaths: list[LogDeath]) -> Cause | None:
@@ -228,26 +150,7 @@ def _of_symptom(found: list[Failure], log: Log, deaths: list[LogDeath]) -> Cause
     if not told or (hidden == told and any(f.role == "echo" for f in found)):
         return None
     order = {"worker-gone": 0, "nccl-generic": 1}
-    return _cause(min(told, key=lambda f: (order.get(f.signature.id, 0), f.event.line)), told, deaths)
-
-
-def _of_exit(deaths: list[LogDeath], stopped: int) -> Cause | None:
-    """Return that a rank left by itself without a word in this log."""
-    left = [d for d in deaths if signal_of(d) is None and d.exit_code and d.rank is not None and d.line < stopped]
-    first = min(left, key=lambda d: (not d.first, d.at, d.line), default=None)
-    if first is None or (len(left) > 1 and not first.first):
-        return None
-    rank = first.rank or 0
-    return Cause(
-        "RNK001",
-        f"{_who((rank,), first.host)} left first, with exit code {first.exit_code}; it has no last words in this log",
-        f"exit code {first.exit_code} by {first.by}",
-        "read that rank's own output: torchrun --log-dir and --tee 3 keep it, @record puts its error into the report",
-        first.line,
-        (rank,),
-        first.host,
-        values={"exit_code": float(first.exit_code or 0)},
-    )
+    return cause_of(min(told, key=lambda f: (order.get(f.signature.id, 0), f.event.line)), told, deaths)
 
 
 def _with_rest(cause: Cause, found: list[Failure], log: Log, deaths: list[LogDeath]) -> Cause:
@@ -264,6 +167,8 @@ def _with_rest(cause: Cause, found: list[Failure], log: Log, deaths: list[LogDea
         said.append(
             f"mind: torchelastic names rank {blamed.rank} as the first failure it saw; it only waited or lost its peer"
         )
+    elif blamed and not cause.ranks and blamed.by == "torchelastic" and cause.check not in ("HNG001", "NET007"):
+        said.append(f"torchelastic saw rank {blamed.rank} fail first (line {blamed.line}), which need not be the cause")
     elif blamed and blamed.rank in cause.ranks and cause.line != blamed.line:
         said.append(
             f"{blamed.by} saw rank {blamed.rank} fail first too, with exit code {blamed.exit_code} (line {blamed.line})"
@@ -281,9 +186,9 @@ def _why_unclear(found: list[Failure], log: Log) -> str:
     echoes = [f for f in found if f.role == "echo" and f.signature.id not in LAUNCHERS]
     if echoes:
         ranks = [f.rank for f in echoes if f.rank is not None]
-        who = numbers(ranks) if ranks else "those who speak"
+        speakers = numbers(ranks) if ranks else "those who speak"
         return (
-            f"unclear: {who} only lost a peer (line {echoes[0].event.line}: {echoes[0].event.text[:120]}); "
+            f"unclear: {speakers} only lost a peer (line {echoes[0].event.line}: {echoes[0].event.text[:120]}); "
             "the rank that failed first says nothing in this log: read its own output and the kernel log of its host"
         )
     lost = [f for f in found if f.role == "root"]

@@ -17,7 +17,7 @@ UNKNOWN = Signature(
     fix="mend the error of the first rank; the others' are its consequences",
 )
 GONE = re.compile(
-    r"SystemExit|SignalException|ChildFailedError|BrokenPipeError|ConnectionResetError|ConnectionRefusedError|EOFError"
+    r"SystemExit|SignalException|ChildFailedError|ProcessRaisedException|ProcessExitedException|BrokenPipeError|ConnectionResetError|ConnectionRefusedError|EOFError"
 )
 """Exceptions that say no more than that another process is gone, or that this one was told to go."""
 LAUNCHERS = frozenset({"child-failed", "closing", "srun-abort"})
@@ -124,11 +124,16 @@ def _last_own(chain: list[Failure]) -> list[Failure]:
 
 
 def _in_order(found: list[Failure]) -> list[Failure]:
-    """Return them by time where each root has one, as logs of several hosts may stand one after the other."""
+    """Return them by time where each root has one, as logs of several hosts may stand one after the other.
+
+    What torchelastic's table alone tells goes by its order.
+    """
     times = [_time(f.event.at) for f in found if f.role == "root"]
     if len(times) > 1 and all(times):
-        return sorted(found, key=lambda f: (_time(f.event.at), f.event.line))
-    return found
+        found = sorted(found, key=lambda f: (_time(f.event.at), f.event.line))
+    heard = {f.rank for f in found if f.role == "root" and "entry" not in f.event.values}
+    places = {"first": 0, "rest": 2}
+    return sorted(found, key=lambda f: 1 if f.rank in heard else places.get(f.event.values.get("entry", ""), 1))
 
 
 def _time(at: str) -> str:
@@ -138,7 +143,12 @@ def _time(at: str) -> str:
 def survived(failure: Failure, log: Log) -> bool:
     """Return whether its rank went on for long after it: somebody caught it, or tried again."""
     event = failure.event
-    if event.told_by_hook or failure.signature.scope == "machine" or failure.signature.id.startswith("slurm"):
+    if (
+        event.told_by_hook
+        or "entry" in event.values
+        or failure.signature.scope == "machine"
+        or failure.signature.id.startswith("slurm")
+    ):
         return False
     if not log.deaths:
         return event.progress_after >= 2 or event.lines_after >= 10

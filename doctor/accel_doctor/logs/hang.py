@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from accel_doctor.evidence.log import Log, LogWait
 from accel_doctor.logs.failures import Failure
+from accel_doctor.logs.world import at_large, is_whole, numbers, world_of
 
 EQUAL_SIZES = frozenset(
     {"ALLREDUCE", "BROADCAST", "REDUCE", "ALLGATHER", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "BARRIER"}
@@ -22,43 +23,28 @@ class Waiting(NamedTuple):
     evidence: tuple[str, ...] = ()
 
 
-def numbers(ranks: list[int] | tuple[int, ...]) -> str:
-    """Return ``rank 1`` or ``ranks 0, 1 and 5``, with runs folded."""
-    runs: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if runs and rank == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], rank]
-        else:
-            runs.append([rank])
-    words = ["-".join(map(str, run)) for run in runs]
-    shown = [*words[:6], f"{len(words) - 6} more runs"] if len(words) > 7 else words
-    listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-    return f"rank {listed}" if len(set(ranks)) == 1 else f"ranks {listed}"
-
-
-def world_of(log: Log) -> set[int]:
-    """Return the ranks that the log knows of: those it names, and every rank below them."""
-    known = {
-        *log.ranks,
-        *(d.rank for d in log.deaths if d.rank is not None and d.by != "srun"),
-        *(w.rank for w in log.waits),
-    }
-    below = max(known, default=-1) + 1
-    return known | set(range(min(max(below, log.world_size or 0), 65536)))
-
-
 def explain_waits(log: Log) -> Waiting | None:
     """Return what the watchdogs' words tell; ``None`` where no rank says that its time was up."""
     first: dict[int, LogWait] = {}
     for wait in log.waits:
-        if wait.timed_out and wait.number is not None and wait.op:
+        if wait.timed_out and wait.op:
             known = first.get(wait.rank)
-            if known is None or (wait.group == known.group and wait.number < (known.number or 0)):
+            if known is None or (wait.group == known.group and (wait.number or 0) < (known.number or 0)):
                 first[wait.rank] = wait
     waits = _one_group(first)
     if not waits:
         return None
+    elsewhere = sorted(first.keys() - {w.rank for w in waits})
+    if elsewhere:
+        return _apart(waits, [first[rank] for rank in elsewhere])
+    if not _of_all(waits[0].group):
+        return (_otherwise(waits) if "GUID" in waits[0].group else None) or _within(waits)
     return _otherwise(waits) or _short(waits, log) or _silent(waits, log)
+
+
+def _of_all(group: str) -> bool:
+    """Return whether a group is the default one, which has all ranks."""
+    return _same("", group) or "default_pg" in group
 
 
 def _one_group(first: dict[int, LogWait]) -> list[LogWait]:
@@ -90,7 +76,7 @@ def _otherwise(waits: list[LogWait]) -> Waiting | None:
 
 def _place(wait: LogWait) -> str:
     size = "" if wait.elements_in is None else f" of {wait.elements_in} elements"
-    return f"{wait.op} #{wait.number}{size}"
+    return f"{wait.op}{'' if wait.number is None else f' #{wait.number}'}{size}"
 
 
 def _short(waits: list[LogWait], log: Log) -> Waiting | None:
@@ -117,20 +103,43 @@ def _same(group: str, other: str) -> bool:
     return group == other or (not other and group.partition(" ")[0] in ("", "0"))
 
 
+def _apart(waits: list[LogWait], others: list[LogWait]) -> Waiting:
+    """Tell of ranks that wait in several groups: who is late is in none of their words."""
+    return Waiting(
+        "HNG001",
+        f"{numbers([w.rank for w in waits])} waited in {_place(waits[0])}, and {numbers([w.rank for w in others])} in "
+        f"{_place(others[0])} of another group; who came to neither is not in this log",
+        (),
+        min(w.line for w in (*waits, *others)),
+    )
+
+
+def _within(waits: list[LogWait]) -> Waiting:
+    """Tell of a wait in a group of some ranks: which those are, no line says."""
+    inside = numbers([w.rank for w in waits])
+    message = (
+        f"{inside} waited in {_place(waits[0])} of group {waits[0].group} {_seconds(waits[0])}; which other ranks "
+        "belong to that group is not in this log"
+    )
+    return Waiting("HNG001", message, (), min(w.line for w in waits))
+
+
 def _silent(waits: list[LogWait], log: Log) -> Waiting:
     inside = sorted({w.rank for w in waits})
     missing = sorted(world_of(log) - set(inside))
     where = f"{_place(waits[0])} {_seconds(waits[0])}"
     line = min(w.line for w in waits)
     if not missing and len(inside) > 1:
-        message = f"all of {numbers(inside)} were in {where}, and it never ended: a link or device, no missing rank"
-        return Waiting("HNG001", message, (), line)
-    if missing and len(missing) <= len(inside):
-        message = f"{numbers(missing)} did not say that it waited too, while {numbers(inside)} waited in {where}"
-        return Waiting(
-            "HNG001", message.replace("it waited", "they waited") if len(missing) > 1 else message, tuple(missing), line
-        )
-    return Waiting("HNG001", f"{numbers(inside)} waited in {where} for ranks that this log does not have", (), line)
+        who = "a link or device, no missing rank"
+        if not is_whole(log):
+            who = f"a link or device, or a rank above {inside[-1]} that this log does not have"
+        return Waiting("HNG001", f"all of {numbers(inside)} were in {where}, and it never ended: {who}", (), line)
+    if missing and at_large(missing, inside, log):
+        they = "they" if len(missing) > 1 else "it"
+        message = f"{numbers(missing)} did not say that {they} waited too, while {numbers(inside)} waited in {where}"
+        return Waiting("HNG001", message, tuple(missing), line)
+    absent = numbers(missing) if missing else "ranks"
+    return Waiting("HNG001", f"{numbers(inside)} waited in {where} for {absent} that this log does not have", (), line)
 
 
 def _seconds(wait: LogWait) -> str:
@@ -158,7 +167,7 @@ def explain_timeouts(found: list[Failure], log: Log) -> Waiting | None:
     inside = [r for r in ranks if r >= 0]
     missing = sorted(world_of(log) - set(inside))
     who = numbers(inside) if inside else "a rank"
-    if inside and missing and len(missing) <= len(inside):
+    if inside and missing and at_large(missing, inside, log):
         message = f"{numbers(missing)} did not come to the collective in which {who} waited at {place}"
         return Waiting("HNG001", message, tuple(missing), line)
     return Waiting(

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import deque
-from typing import IO
+from typing import IO, NamedTuple
 
 from accel_doctor.evidence.log import Log, LogEvent, Speaker
 from accel_doctor.evidence.run import Site
@@ -18,7 +18,8 @@ TELLING = (
     "Error", "Exception", "Traceback", " error", "WARN ", "Xid", "illed", "ailed", "FAILED", "CANCELLED", "exitcode",
     "ignal", "imed out", "atchdog", "terminate called", "what():", "core dumped", "Segmentation", "Assertion", "oom",
     "OOM", "ut of memory", "No space", "Interrupt", " code ", "closed by", "Unable to", "annot", "DUE TO", "NODE",
-    "fail at", "ismatch", "unavailable", "oss is ", "loss scale", "timeout", "busy", "NCCL work", "ast completed",
+    "fail at", "ismatch", "unavailable", "oss is ", "loss scale", "timeout", "busy", "subprocess ",
+    "RUNNING AT", "Process name", "NCCL work", "ast completed",
 )  # fmt: skip
 """Words of which lines that tell of trouble, or the lines just before them, have at least one."""
 _TELLING = tuple(word.encode() for word in TELLING)
@@ -39,11 +40,22 @@ _NEUTRAL = re.compile(
     r"^(?:frame #\d+|Exception raised from|wandb: |[=\-*]{10,}|\s*[\^~]+\s*$|<omitting|\s)|Warning:|WARNING"
 )
 _HARMLESS = re.compile(r"^Exception ignored (?:in|on)|^Error in atexit|^--- Logging error ---")
+_IN_TABLE = re.compile(r"^\s*traceback : Traceback \(most recent call last\)")
+_SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error")
 _LAUNCH = re.compile(
     r"Setting OMP_NUM_THREADS environment variable for each process|values were not passed to `accelerate launch`"
     r"|runner\.py:\d+:main\] cmd ="
 )
-_WORLD = re.compile(r"\b(?:world[_ ]size|nranks|WORLD_SIZE)[\"']?[ =:]+(?P<world>\d{1,6})\b")
+_WORLD = re.compile(
+    rb"(?:\b(?:[Ww]orld[_ ]size|nranks|WORLD_SIZE|[Nn]um[_ ]processes)[\"']?[ =:]+|Starting with |MEMBER: \d+/)"
+    rb"(?P<world>\d{1,6})\b"
+)
+_WORLD_WORDS = (
+    b"orld_size", b"orld size", b"nranks", b"WORLD_SIZE", b"um_processes", b"um processes", b"Starting with ",
+    b"MEMBER: ",
+)  # fmt: skip
+WORLD_BLOCKS = 16
+"""Blocks at the head of a log, and those that are read closely, in which the number of ranks is looked for."""
 _SECRET = re.compile(
     r"\b(?:hf_|sk-|ghp_|github_pat_|xox[bp]-)[\w-]{16,}|(?i:(token|password|secret|api_?key|authorization)(\"?'?\s*[=:]\s*\"?'?))\S{6,}"
 )
@@ -58,6 +70,17 @@ def read_log(name: str, raw: IO[bytes]) -> tuple[Log, str]:
         rubbish += block.rubbish
         scan.take(block)
     return scan.log(name, source, rubbish), source.cut
+
+
+class _Repeat(NamedTuple):
+    """The error of a rank that a launcher repeats."""
+
+    by: Speaker
+    whose: Said
+    depth: int
+    """Spaces before each line of it."""
+    values: dict[str, str]
+    """Which entry of a table it is."""
 
 
 class _Event:
@@ -95,12 +118,23 @@ class _Scan:
         """Those in a traceback that Python prints and goes on."""
         self._ended = False
         self._near = 0
+        self._repeat: _Repeat | None = None
+        self._blocks = 0
 
     def take(self, block: Block) -> None:
         if self.label is None:
             self.label = labelled(plain(r.decode("utf-8", "replace")) for r in block.data[: 2**16].split(b"\n")[:200])
+        self._count(block.data)
         self._rows(block.data.split(b"\n"), block.first, _telling_rows(block.data))
         self._remember(block.data)
+
+    def _count(self, data: bytes) -> None:
+        """Note the largest number of ranks that the head of a log tells: groups of some ranks have smaller ones."""
+        self._blocks += 1
+        if self._blocks > WORLD_BLOCKS or not any(word in data for word in _WORLD_WORDS):
+            return
+        told = {int(m["world"]) for m in _WORLD.finditer(data)}
+        self.world = max(told | {self.world or 0}) or None
 
     def _rows(self, rows: list[bytes], first: int, telling: list[int]) -> None:
         """Read the rows that tell of trouble, and some after each, closely; of the others see who lives."""
@@ -139,18 +173,17 @@ class _Scan:
 
     def _line(self, text: str, number: int) -> bool:
         """Read one line closely; return whether it, or one that differs in numbers alone, may tell something."""
-        told = said(plain(text), label=bool(self.label))
+        told = self._repeated(said(plain(text), label=bool(self.label)))
         self._heard(told.speaker)
         if self._ended and _LAUNCH.search(told.text):
             self._ended = False
             self.run += 1
             self.launches.append(number)
-        if self.world is None and (world := _WORLD.search(told.text)):
-            self.world = int(world["world"])
         waits = self.waits.take(told.text, number, told.speaker.rank)
-        reported = self.deaths.take(told.text, number)
+        reported = self.deaths.take(told.text, number, told.speaker.rank)
         if reported and self.deaths.found:
             self._freeze()
+        told = self._repeats(told, reported=reported)
         begun = told.speaker not in self.harmless and self.tracebacks.begin(told.speaker, told.text, number)
         if _HARMLESS.search(told.text):
             self.harmless.add(told.speaker)
@@ -165,6 +198,28 @@ class _Scan:
             return waits or self._ended or may_tell(told.text)
         return True
 
+    def _repeats(self, told: Said, *, reported: bool) -> Said:
+        """Note that a launcher begins to repeat the error of a rank, as torchelastic's table and mp.spawn do."""
+        if _IN_TABLE.match(told.text):
+            speaker, at, first = self.deaths.entry()
+            whose = Said(speaker, told.text, at, hooked=False)
+            self._repeat = _Repeat(told.speaker, whose, 2, {"entry": "first" if first else "rest"})
+            return whose
+        if reported and (match := _SPAWNED.search(told.text)):
+            whose = Said(Speaker(rank=int(match["rank"][:9])), "", "", hooked=False)
+            self._repeat = _Repeat(told.speaker, whose, 0, {})
+        return told
+
+    def _repeated(self, told: Said) -> Said:
+        """Return a line as one of the rank whose error is repeated there, if it is one of those."""
+        if self._repeat is None:
+            return told
+        by, whose, depth, _ = self._repeat
+        if told.speaker != by or not told.text.startswith(" " * depth) or told.text.startswith("=" * 10):
+            self._repeat = None
+            return told
+        return whose._replace(text=told.text[depth:])
+
     def _known(self, told: Said, number: int, raised: Raised | str | None) -> _Event | None:
         found = None if raised == "inside" and told.text[:1] != "\t" else find(told.text)
         if found is None:
@@ -172,11 +227,17 @@ class _Scan:
         signature, match = found
         values = {name: value[:120] for name, value in match.groupdict().items() if value}
         kind = raised.kind if isinstance(raised, Raised) else ""
-        return self._add(signature.id, told, number, {"0": match[0][:160], **values}, kind)
+        return self._add(signature.id, told, number, {"0": match[0][:160], **values, **self._place()}, kind)
+
+    def _place(self) -> dict[str, str]:
+        """Return which entry of torchelastic's table a line is of, where it is of one."""
+        return self._repeat.values if self._repeat else {}
 
     def _raised(self, told: Said, raised: Raised, number: int, known: _Event | None) -> None:
         message = f"{raised.kind}: {raised.message}" if raised.message else raised.kind
-        event = known or self._add("exception", told, number, {"message": raised.message[:300]}, message)
+        event = known or self._add(
+            "exception", told, number, {"message": raised.message[:300], **self._place()}, message
+        )
         if event is not None and event.count == 1:
             event.first_line, event.kind, event.site, event.link = (
                 raised.first_line,
@@ -249,6 +310,7 @@ class _Scan:
             events=tuple(self._done(e) for e in sorted(self.events.values(), key=lambda e: (e.line, e.order))),
             deaths=tuple(self.deaths.found),
             waits=self.waits.all(),
+            processes=len(self.deaths.pids),
             launch_lines=tuple(self.launches[-64:]),
             last_words=tuple(self.last),
             left_out=self.left_out,

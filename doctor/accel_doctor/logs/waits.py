@@ -7,7 +7,7 @@ import msgspec
 from accel_doctor.evidence.log import LogWait
 
 _WORK = re.compile(
-    r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)(?:, TensorShape=\[[^\]]*\])?"
+    r"WorkNCCL\((?:SeqNum=(?P<number>\d+), )?OpType=(?P<op>\w+)(?:, TensorShape=\[[^\]]*\])?"
     r"(?:, NumelIn=(?P<in>\d+), NumelOut=(?P<out>\d+))?(?:, Timeout\(ms\)=(?P<ms>\d+))?"
 )
 _RANK = re.compile(
@@ -33,12 +33,12 @@ class Waits:
         if not work and not status:
             return False
         who = _RANK.search(text)
-        number = int(who["rank"][:9]) if who else rank
+        number = int(who["rank"][:9]) if who and rank is None else rank  # within a group ranks count from 0
         if number is None or len(self._found) > MOST:
             return True
         group = (who["group"] or "") if who else ""
         if work:
-            key = (number, int(work["number"]))
+            key = (number, int(work["number"]) if work["number"] else None)
             self._found.setdefault(key, _wait(work, number, group, line))
         if status:
             at = _AT.search(text)
@@ -83,7 +83,7 @@ def _wait(work: re.Match[str], rank: int, group: str, line: int) -> LogWait:
     return LogWait(
         rank=rank,
         group=group,
-        number=int(work["number"]),
+        number=int(work["number"]) if work["number"] else None,
         op=work["op"],
         elements_in=numbers["in"],
         elements_out=numbers["out"],

@@ -10,8 +10,9 @@ import tracemalloc
 import pytest
 
 from accel_doctor.evidence.log import Log
-from accel_doctor.logs.cause import Cause, explain
+from accel_doctor.logs.cause import explain
 from accel_doctor.logs.lines import BLOCK_BYTES
+from accel_doctor.logs.naming import Cause
 from accel_doctor.logs.scan import TELLING, read_log, redacted
 from accel_doctor.logs.signatures import by_needle, find, signatures
 from accel_doctor.logs.speakers import labelled, said

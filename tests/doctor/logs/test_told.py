@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from accel_doctor.logs.cause import Cause, explain
+from accel_doctor.logs.cause import explain
+from accel_doctor.logs.naming import Cause
 from accel_doctor.logs.scan import read_log
-from log_texts import QUIET, SICK, UNCLEAR, steps, table, traceback
+from log_texts import QUIET, SICK, UNCLEAR, steps, table, traceback, watchdog
 
 LOGS = Path(__file__).parents[2] / "logs"
 """Of torch 2.13 and accelerate 1.15, as they came out; paths are shortened."""
@@ -153,3 +154,69 @@ def test_a_group_that_only_some_lines_name_parts_no_ranks() -> None:
     )
     cause = named(bare + standing)
     assert "ranks 0 and 2 waited in ALLREDUCE #7" in cause.message
+
+
+FOUR = "world_size = 4\n"
+CLOSING = "W1120 10:15:39.1 7 torch/distributed/elastic/api.py:897] Sending process {} closing signal SIGTERM\n"
+WAITS: dict[str, tuple[str, tuple[int, ...], str]] = {
+    "rank 0 is never seen": ("".join(watchdog(r, 12) for r in (1, 2, 3)), (0,), "rank 0 did not say that it waited"),
+    "a rank above the highest, by the world size": (FOUR + "".join(watchdog(r, 12) for r in (0, 1, 2)), (3,), "rank 3"),
+    "all of a world of known size": (FOUR + "".join(watchdog(r, 12) for r in range(4)), (), "no missing rank"),
+    "all that speak, of a world of unknown size": (
+        "".join(watchdog(r, 12) for r in range(3)),
+        (),
+        "or a rank above 2 that this log does not have",
+    ),
+    "the launcher ended one more than it saw fail": (
+        "".join(watchdog(r, 12) for r in range(2)) + CLOSING.format(4002) + table((1, -6), root=(0, -6)),
+        (2,),
+        "rank 2",
+    ),
+    "the launcher ended as many as wait": (
+        "".join(watchdog(r, 12) for r in range(2)) + CLOSING.format(4001) + table(root=(0, -6)),
+        (),
+        "no missing rank",
+    ),
+    "the log of one host of two": (
+        "nranks 16\n" + "".join(watchdog(r, 12) for r in range(8, 16)),
+        (),
+        "for ranks 0-7 that this log does not have",
+    ),
+    "the log of one rank of two": ("world_size=2\n" + watchdog(1, 12), (), "for rank 0 that this log does not have"),
+    "a quiet rank that the launcher of both ended": (
+        watchdog(0, 12) + CLOSING.format(4001) + table(root=(0, -6)),
+        (1,),
+        "rank 1",
+    ),
+    "a group of some ranks": (
+        "".join(watchdog(r, 88).replace(f"[Rank {r}]", f"[PG ID 1 PG GUID 3(tensor) Rank {r}]") for r in range(2))
+        + steps(0, 3, "[rank2]: ")
+        + steps(0, 3, "[rank3]: "),
+        (),
+        "which other ranks belong to that group",
+    ),
+    "ranks in two groups": (
+        "".join(watchdog(r, 12) for r in (0, 1, 3))
+        + watchdog(2, 88).replace("[Rank 2]", "[PG ID 1 PG GUID 3(tensor) Rank 0]"),
+        (),
+        "of another group",
+    ),
+    "a number of attempts, each with processes of its own": (
+        "".join(
+            CLOSING.format(4001 + 10 * n)
+            + f"failed (exitcode: -6) local_rank: 0 (pid: {4000 + 10 * n}) of binary: python\n"
+            for n in range(3)
+        )
+        + "".join(watchdog(r, 12) for r in range(2)),
+        (),
+        "no missing rank",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_all_came_is_said_only_of_a_world_that_is_known_and_no_absent_host_is_blamed(name: str) -> None:
+    text, ranks, words = WAITS[name]
+    cause = named(text)
+    assert (cause.check, cause.ranks) == ("HNG001", ranks)
+    assert words in cause.message

@@ -1,0 +1,87 @@
+"""Tells of processes that died of a signal, or left by themselves without a word. Pure."""
+
+import signal
+from collections.abc import Iterable
+
+from accel_doctor.evidence.log import Log, LogDeath
+from accel_doctor.logs.failures import Failure, signal_of
+from accel_doctor.logs.naming import Cause, cause_of, who
+
+KILLS = {signal.SIGKILL: "HNG004", signal.SIGBUS: "ENV003"}
+WORDS = {signal.SIGSEGV: " (segmentation fault)", signal.SIGABRT: " (it gave up by itself)"}
+FIXES = {
+    signal.SIGKILL: "look for the kernel's OOM killer (dmesg) and at the job's memory limit; else somebody ended it",
+    signal.SIGBUS: "give /dev/shm more room (docker run --shm-size or --ipc=host), or take fewer workers",
+    signal.SIGSEGV: "take the Python stack with PYTHONFAULTHANDLER=1; suspect the last compiled extension called",
+    signal.SIGABRT: "read what the library said before it gave up, with TORCH_SHOW_CPP_STACKTRACES=1",
+}
+
+
+def last_run(log: Log) -> list[LogDeath]:
+    """Return the deaths of the last launch that reports one."""
+    for start in reversed((0, *log.launch_lines)):
+        if here := [d for d in log.deaths if d.line >= start]:
+            return here
+    return []
+
+
+def first_kill(deaths: Iterable[LogDeath], stopped: int) -> LogDeath | None:
+    """Return the process that died of a signal first: none that the launcher or an operator ended."""
+    told = [d for d in deaths if d.line < stopped or d.first]
+    exits = [d.line for d in told if d.by == "srun" and signal_of(d) is None]
+    ended = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    killed = [d for d in told if (s := signal_of(d)) is not None and s not in ended
+              and not (d.by == "srun" and exits and min(exits) < d.line)]  # fmt: skip
+    return min(killed, key=lambda d: (not d.first, d.at, d.rank is None, d.line), default=None)
+
+
+def of_kill(kill: LogDeath | None, found: list[Failure], log: Log) -> Cause | None:
+    """Return which process was killed, by which signal, and what it said before."""
+    if kill is None or (number := signal_of(kill)) is None:
+        return None
+    ranks = () if kill.rank is None else (kill.rank,)
+    kind = signal.Signals(number) if number in signal.valid_signals() else None
+    said = [f.event.values.get("why", "") for f in found if f.signature.id == "cpp-exception"]
+    what = f"was killed by signal {number}" + (f", {kind.name}{WORDS.get(kind, '')}" if kind else "")
+    which = "" if ranks else f"; {kill.by} does not say which"
+    process = f" (pid {kill.pid})" if kill.pid else ""
+    return Cause(
+        KILLS.get(kind, "HNG004") if kind else "HNG004",
+        f"{who(ranks, kill.host)}{process} {what}{which}" + (f": {said[0]}" if said else ""),
+        next((e.text for e in log.events if e.line == kill.line), f"exit code {kill.exit_code}"),
+        FIXES.get(kind, "") if kind else "",
+        kill.line,
+        ranks,
+        kill.host,
+        values={"signal": float(number), **({"pid": float(kill.pid)} if kill.pid else {})},
+    )
+
+
+def of_stuck(kill: LogDeath | None, found: list[Failure], deaths: list[LogDeath]) -> Cause | None:
+    """Return that a watchdog made no progress, where it is what took its rank down."""
+    stuck = [f for f in found if f.signature.id == "heartbeat"]
+    if kill is None or signal_of(kill) != signal.SIGABRT or {f.rank for f in stuck} != {kill.rank}:
+        return None
+    return cause_of(stuck[0], stuck, deaths)
+
+
+def of_exit(deaths: list[LogDeath], stopped: int) -> Cause | None:
+    """Return that a rank left by itself without a word in this log."""
+    known = [d for d in deaths if d.rank is not None or d.by == "lightning"]
+    left = [d for d in known if signal_of(d) is None and d.exit_code and d.line < stopped]
+    first = min(left, key=lambda d: (not d.first, d.at, d.line), default=None)
+    if first is None or (len(left) > 1 and not first.first):
+        return None
+    ranks = () if first.rank is None else (first.rank,)
+    process = "" if ranks else f" (pid {first.pid})"
+    return Cause(
+        "RNK001",
+        f"{who(ranks, first.host)}{process} left first, with exit code {first.exit_code}; "
+        "it has no last words in this log",
+        f"exit code {first.exit_code} by {first.by}",
+        "read that rank's own output: torchrun --log-dir and --tee 3 keep it, @record puts its error into the report",
+        first.line,
+        ranks,
+        first.host,
+        values={"exit_code": float(first.exit_code or 0)},
+    )
