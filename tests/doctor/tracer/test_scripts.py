@@ -218,6 +218,19 @@ CASES = {
     "saved by one rank": case(
         "CKP001", "save_state", l20="    if accelerator.is_main_process: accelerator.save_state('out')"
     ),
+    "one device is made visible on every rank": case(
+        "LCH013", "os.environ", l5="import os; os.environ['CUDA_VISIBLE_DEVICES'] = '0'"
+    ),
+    "one device is named on every rank": case(
+        "RNK003", "cuda:0", l5="try: nn.Linear(1, 1).to('cuda:0')\nexcept (AssertionError, RuntimeError): pass"
+    ),
+    "DataParallel in every rank": case("LCH016", "DataParallel", l5="nn.DataParallel(nn.Linear(1, 1))"),
+    "a plugin for FSDP on the CPU": case(
+        "SHD004",
+        "fsdp_plugin",
+        l5="from accelerate import FullyShardedDataParallelPlugin as Plugin",
+        l6="accelerator = Accelerator(fsdp_plugin=Plugin(fsdp_version=2, cpu_ram_efficient_loading=False))",
+    ),
 }
 
 
@@ -433,6 +446,12 @@ HEALTHY = {
         l12="import functools; from torch.distributed.fsdp import FullyShardedDataParallel as FSDP; from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy as policy",
         l13="loader = accelerator.prepare(loader); model = FSDP(model, auto_wrap_policy=functools.partial(policy, transformer_layer_cls={nn.Linear}), device_id=torch.device('cpu')); optimizer = torch.optim.SGD(model.parameters(), lr=0.05)",
     ),
+    "each rank sees and names a device of its own": case(
+        "",
+        "",
+        l5="import os; os.environ['CUDA_VISIBLE_DEVICES'] = os.environ['RANK']\ntry: nn.Linear(1, 1).to('cuda:0')\nexcept (AssertionError, RuntimeError): pass",
+    ),
+    "DataParallel over the rank's one device": case("", "", l5="nn.DataParallel(nn.Linear(1, 1), device_ids=[0])"),
 }
 
 
@@ -474,3 +493,15 @@ def test_what_a_script_computes_is_the_same_bit_for_bit(run_ranks: RunRanks, tmp
         assert ran.codes == (0, 0), ran.output
         results.append([(folder / f"end{r}.pt").read_bytes() for r in (0, 1)])
     assert results[0] == results[1]
+
+
+def test_the_global_rank_picks_the_device_on_the_second_machine(run_ranks: RunRanks, tmp_path: Path) -> None:
+    text = "import os, torch\nfrom accelerate import Accelerator\nAccelerator()\ntry: torch.cuda.set_device({})\nexcept AttributeError: pass"
+    found = {}
+    for rank in ("int(os.environ['RANK'])", "int(os.environ['LOCAL_RANK'])"):
+        (tmp_path / "train.py").write_text(text.format(rank))
+        variables = {n: {"SCRIPT": str(tmp_path / "train.py"), "LOCAL_RANK": str(n % 2)} for n in range(4)}
+        ran = run_ranks(4, work="traced_script:run", environment=variables)
+        assert ran.codes == (0,) * 4, ran.output
+        found[rank] = faults(healthy_user_run(ranks=read_traced_ranks(ran.run_dir)))
+    assert list(found.values()) == [{"RNK007": [4]}, {}]
