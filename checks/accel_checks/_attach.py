@@ -155,6 +155,15 @@ def demand_begun(evidence: Evidence, job: Job) -> None:
         raise NotApplicable(f"job {job.pid} is still starting")
 
 
+def doubt(job: Job) -> str:
+    """Return why the devices that a job does not use may be hidden from it; empty where that is known."""
+    if any(r.environment is None for r in job.ranks):
+        return f"the environment of job {job.pid} may not be read"
+    if job.shadow and not job.shadow.certain:
+        return f"{job.shadow.who} sets CUDA_VISIBLE_DEVICES"
+    return ""
+
+
 def line_of(job: Job) -> str:
     """Return the command as it was typed, shortened."""
     line = shlex.join(job.typed)

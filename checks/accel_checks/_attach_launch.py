@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from accel_checks._attach import SEVERAL, alive, command_for, demand_begun, host_of, line_of, spread, the_job
+from accel_checks._attach import SEVERAL, alive, command_for, demand_begun, doubt, host_of, line_of, spread, the_job
 from accel_checks._devices import gpus, strangers
 from accel_doctor.check import Finding, JudgeFunction, Location, NotApplicable, Severity
-from accel_doctor.evidence import Evidence, Seen
+from accel_doctor.evidence import Device, Evidence, Seen
 
 
 def not_launched(evidence: Evidence) -> Iterator[Finding]:
@@ -15,9 +15,11 @@ def not_launched(evidence: Evidence) -> Iterator[Finding]:
     if job.how != "python" or len(living) != 1 or (living[0].world_size or 1) > 1:
         raise NotApplicable(f"job {job.pid} was launched" if job.how not in SEVERAL else f"{job.how}: no script")
     demand_begun(evidence, job)
+    if why := doubt(job):
+        raise NotApplicable(f"which GPUs it sees is not known: {why}")
     devices = [d for d in evidence.devices.devices if d.visible and d.uuid and not d.lost] if evidence.devices else []
     used = spread(devices, job)
-    free = [d for d in devices if d not in used and not strangers(d) and not d.display]
+    free = [d for d in devices if d not in used and not strangers(d) and not d.display and _open(d)]
     if len(devices) < 2 or not used or not free or any(d.processes_during is None for d in free):
         raise NotApplicable("no visible GPU is free beside the one that the job uses")
     size = living[0].environment or {}
@@ -32,6 +34,10 @@ def not_launched(evidence: Evidence) -> Iterator[Finding]:
         command=command_for(job, len(used) + len(free)),
         host=host_of(evidence),
     )
+
+
+def _open(device: Device) -> bool:
+    return device.compute_mode != "prohibited"
 
 
 def differs(judge: JudgeFunction) -> JudgeFunction:
@@ -67,26 +73,28 @@ def data_parallel(evidence: Evidence) -> Iterator[Finding]:
     living = alive(job)
     site = job.parallel_site
     used = living[0].devices if len(living) == 1 else ()
-    if len(living) != 1 or (len(used) < 2 and not _in_replicas(living[0])):
+    if len(living) != 1 or (len(used) < 2 and not _stands_in(living[0], "parallel_apply")):
         raise NotApplicable("no process drives several GPUs")
-    if not site and not _in_replicas(living[0]):
+    if not site and not _stands_in(living[0], "data_parallel", "parallel_apply"):
         raise NotApplicable("one process uses several GPUs, and DataParallel was not seen: it may shard its model")
     where = Location(path=site.rpartition(":")[0], line=int(site.rpartition(":")[2])) if site else None
     yield Finding(
-        message=f"DataParallel drives {len(used)} GPUs from one process ({job.pid}), instead of one process a device",
+        message=f"DataParallel drives {len(used) if len(used) > 1 else 'several'} GPUs from one process ({job.pid}), "
+        "instead of one process a device",
         severity=Severity.WARNING,
-        seen=f"1 process on GPUs {', '.join(map(str, used))}",
-        wanted=f"{len(used)} processes, and accelerator.prepare(model)",
-        values={"processes": 1, "devices": len(used)},
+        seen=f"1 process on GPUs {', '.join(map(str, used))}" if used else "1 process, with a thread for each GPU",
+        wanted=f"{len(used) if len(used) > 1 else 'as many'} processes, and accelerator.prepare(model)",
+        values={"processes": 1, "devices": len(used)} if used else {"processes": 1},
         location=where,
         host=host_of(evidence),
         command=command_for(job, max(2, len(used))),
     )
 
 
-def _in_replicas(seen: Seen) -> bool:
+def _stands_in(seen: Seen, *modules: str) -> bool:
+    """Return whether a stack went through DataParallel; its threads for several devices are in parallel_apply."""
     return any(
-        f.path.endswith(("/nn/parallel/data_parallel.py", "/nn/parallel/parallel_apply.py"))
+        f.path.endswith(tuple(f"/nn/parallel/{module}.py" for module in modules))
         for look in seen.looks
         for f in look.stack or ()
     )

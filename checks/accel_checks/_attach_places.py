@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accel_checks._attach import alive, host_of, numbers, people, the_job
+from accel_checks._attach import alive, doubt, host_of, numbers, people, the_job
 from accel_checks._devices import gpus, strangers
 from accel_doctor.check import Finding, NotApplicable, Severity
 from accel_doctor.evidence import Evidence, Job, Seen
@@ -13,11 +13,13 @@ GIB = 2**30
 def shared(evidence: Evidence) -> Iterator[Finding]:
     """RNK002: two ranks of a job whose only context is on one device."""
     job = the_job(evidence)
-    on = _single(evidence, job)
-    for index, ranks in on.items():
+    parts = {(i, part): ranks for i, by_part in _instances(evidence, job).items() for part, ranks in by_part.items()}
+    whole = {(index, None): ranks for index, ranks in _single(evidence, job).items()}
+    for (index, part), ranks in (whole | parts).items():
         if len(ranks) > 1:
+            instance = f", MIG instance {part}" if part is not None else ""
             yield Finding(
-                message=f"{people(ranks)} {'both' if len(ranks) == 2 else 'all'} compute on GPU {index}",
+                message=f"{people(ranks)} {'both' if len(ranks) == 2 else 'all'} compute on GPU {index}{instance}",
                 seen=f"{len(ranks)} ranks on one GPU",
                 wanted="a GPU for each rank",
                 values={"ranks_on_device": len(ranks), "visible": len(job.visible or ())},
@@ -44,10 +46,23 @@ def _single(evidence: Evidence, job: Job) -> dict[int, list[Seen]]:
     return on
 
 
+def _instances(evidence: Evidence, job: Job) -> dict[int, dict[int | None, list[Seen]]]:
+    """Return the ranks by MIG instance, by device, as far as the driver tells each rank's instance."""
+    found: dict[int, dict[int | None, list[Seen]]] = {}
+    for device in evidence.devices.devices if evidence.devices else ():
+        contexts = {p.pid: p.gpu_instance for p in device.processes_during or () if p.gpu_instance is not None}
+        for rank in alive(job) if device.mig else ():
+            if rank.devices == (device.index,) and rank.pid in contexts:
+                found.setdefault(device.index, {}).setdefault(contexts[rank.pid], []).append(rank)
+    return found
+
+
 def hard_coded(evidence: Evidence) -> Iterator[Finding]:
     """RNK003: all ranks on the first device while others that they see are free."""
     job = the_job(evidence)
     on, living = _single(evidence, job), alive(job)
+    if why := doubt(job):
+        raise NotApplicable(f"which GPUs the ranks see is not known: {why}")
     devices = [d for d in evidence.devices.devices if d.visible and d.uuid and not d.lost] if evidence.devices else []
     free = [d for d in devices if d.index not in on and not strangers(d)]
     if len(living) < 2 or len(on) != 1 or len(next(iter(on.values()))) != len(living) or not free:

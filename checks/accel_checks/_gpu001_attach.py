@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from accel_checks._attach import alive, command_for, demand_begun, line_of, lost, spread, the_job
+from accel_checks._attach import alive, command_for, demand_begun, doubt, line_of, lost, spread, the_job
 from accel_checks._attach_hang import explain
 from accel_checks._devices import gpus, strangers, typical
-from accel_doctor.check import Finding, JudgeFunction, NotApplicable, Severity
+from accel_doctor.check import Finding, JudgeFunction, Location, NotApplicable, Severity
 from accel_doctor.evidence import Device, Evidence, Job, Shadow
+from accel_doctor.places import place, place_of
 
 FREE_BYTES = 2**30
 """A device without a process holds less: what the driver keeps, or a screen."""
@@ -17,6 +18,7 @@ BY = {
     "launcher": "set by {who}",
     "script": "set in {who}",
     "shell": "inherited: {who} was itself started with it",
+    "code": "set by the script itself ({who})",
     "scheduler": "given by the scheduler ({who})",
 }
 
@@ -33,7 +35,7 @@ def judge_attached(judge: JudgeFunction, evidence: Evidence) -> Iterator[Finding
     hang = explain(evidence, job)
     if hang is not None and hang.severity is Severity.ERROR:
         raise NotApplicable(f"the ranks wait for each other: {hang.id} says why")
-    hidden = list(_hidden(job, devices))
+    hidden = [*_hidden(job, devices), *_parted(job, devices)]
     yield from hidden
     try:
         for finding in judge(_seen_as(evidence, job)):
@@ -53,6 +55,9 @@ def _seen_as(evidence: Evidence, job: Job) -> Evidence:
 
 def _explained(evidence: Evidence, job: Job, finding: Finding) -> Finding:
     devices = evidence.devices.devices if evidence.devices else ()
+    if (why := doubt(job)) and finding.severity is Severity.ERROR:
+        message = f"{finding.message}: it may be hidden, {why}"
+        return msgspec.structs.replace(finding, message=message, severity=Severity.NOTE, wanted="", command="", fix="")
     wanted = sum(d.visible for d in devices)
     alone = len(alive(job)) == 1 and job.how in ("python", "notebook")
     severity = Severity.NOTE if job.how == "notebook" and alone else finding.severity
@@ -95,8 +100,10 @@ def _mind(job: Job, finding: Finding) -> Iterator[str]:
 def _hidden(job: Job, devices: list[Device]) -> Iterator[Finding]:
     """Yield the free devices that CUDA_VISIBLE_DEVICES keeps from the job, and who set it."""
     shadow, used = job.shadow, spread(devices, job)
+    if shadow is None or not shadow.certain:
+        return
     out = [d for d in devices if not d.visible and d.uuid and not d.lost and not d.display and _is_free(d)]
-    if shadow is None or not out or (devices and not used and job.visible):
+    if not out or (devices and not used and job.visible):
         return
     source = BY.get(shadow.by, "set somewhere above").format(who=shadow.who or "the shell")
     yield Finding(
@@ -106,19 +113,54 @@ def _hidden(job: Job, devices: list[Device]) -> Iterator[Finding]:
         seen=f"{len(devices) - len(out)} of {len(devices)} GPUs left to `{line_of(job)}`",
         wanted="" if _weight(shadow) is Severity.NOTE else "every GPU visible, or the variable set on purpose",
         values={"hidden_gpus": len(out), "visible_gpus": len(job.visible or ())},
-        fix="if they are meant to work, unset CUDA_VISIBLE_DEVICES and start one process for each GPU",
-        command=f"env -u CUDA_VISIBLE_DEVICES {command_for(job, len(devices))}",
+        fix=f"if they are meant to work, {_way_out(shadow)} and start one process for each GPU",
+        command=_to_type(job, shadow, len(devices)),
         host=out[0].host,
+        location=_where(job, shadow),
     )
 
 
+def _way_out(shadow: Shadow) -> str:
+    ways = {"code": "take that line out of the script", "launcher": "give the launcher all gpu_ids"}
+    return ways.get(shadow.by, "unset CUDA_VISIBLE_DEVICES")
+
+
+def _to_type(job: Job, shadow: Shadow, devices: int) -> str:
+    line = command_for(job, devices)
+    if shadow.by == "launcher" and job.how == "accelerate":
+        return line.replace(f"--num_processes {devices} ", f"--num_processes {devices} --gpu_ids all ", 1)
+    return line if shadow.by == "code" else f"env -u CUDA_VISIBLE_DEVICES {line}"
+
+
+def _where(job: Job, shadow: Shadow) -> Location | None:
+    if shadow.by == "code":
+        return place(shadow.who)
+    return place_of(job.launch, "gpu_ids") if shadow.by == "launcher" and job.launch else None
+
+
+def _parted(job: Job, devices: list[Device]) -> Iterator[Finding]:
+    """Yield the free devices that a process cannot have beside the MIG instance that CUDA gives it."""
+    used = [d for d in spread(devices, job) if d.mig]
+    out = [d for d in devices if not d.visible and d.uuid and not d.lost and not d.display and _is_free(d)]
+    if job.shadow is None and used and out:
+        yield Finding(
+            message=f"{gpus(out)} {'is' if len(out) == 1 else 'are'} out of reach of job {job.pid}: {gpus(used)} "
+            "is cut into MIG instances, and beside an instance CUDA gives a process nothing else",
+            severity=Severity.NOTE,
+            seen=f"MIG is on for {gpus([d for d in devices if d.mig])}",
+            values={"unreachable_gpus": len(out)},
+            host=out[0].host,
+            fix="start a process for each instance with its UUID in CUDA_VISIBLE_DEVICES, or turn MIG off",
+        )
+
+
 def _weight(shadow: Shadow) -> Severity:
-    """Return how much it weighs: one that came from a profile or an old session may be meant for something else."""
-    return Severity.WARNING if shadow.by == "shell" else Severity.NOTE
+    """Return how much it weighs: one of a profile, an old session or a line of code may be meant for something else."""
+    return Severity.WARNING if shadow.by in ("shell", "code") else Severity.NOTE
 
 
 def _is_free(device: Device) -> bool:
-    if strangers(device):
+    if strangers(device) or device.compute_mode == "prohibited":
         return False
     if device.processes_during is not None:
         return not any(p.ours for p in device.processes_during)

@@ -99,8 +99,11 @@ def _kinds(
 def _excuse(evidence: Evidence, device: Device) -> str:
     if device.display:
         return "it drives a display"
+    if device.compute_mode == "prohibited":
+        return "its compute mode is prohibited, and lets no process in (nvidia-smi -c 0 opens it)"
     if others := strangers(device):
-        return f"somebody else computes on it: {person(others[0])}"
+        alone = ", and its compute mode lets one process in" if device.compute_mode == "exclusive process" else ""
+        return f"somebody else computes on it: {person(others[0])}{alone}"
     if evidence.devices and not evidence.devices.visible_known:
         return "it may be hidden: CUDA_VISIBLE_DEVICES picks by number among unlike models, fastest first"
     return ""

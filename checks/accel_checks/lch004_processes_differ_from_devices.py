@@ -79,9 +79,9 @@ def _fewer(launch: Launch, asked: int, devices: list[Device]) -> Finding:
 def _weight(launch: Launch, devices: list[Device], idle: int) -> tuple[Severity, str]:
     """Return how much idle devices weigh, by who chose the number."""
     source = launch.source("num_processes")
-    free = [d for d in devices if not d.display and not strangers(d)]
+    free = [d for d in devices if not d.display and not strangers(d) and d.compute_mode != "prohibited"]
     if len(devices) - len(free) >= idle:
-        return Severity.NOTE, "as many show a screen or serve other processes"
+        return Severity.NOTE, "as many show a screen, serve other processes or let none in"
     if source == "default":
         return Severity.ERROR, "nobody chose a number"
     if launch.value("gpu_ids") not in (None, "all") and not launch.source("gpu_ids").startswith("environment"):

@@ -151,6 +151,53 @@ def test_a_hidden_gpu_is_told_with_whose_environment_hides_it(by: str, severity:
     assert "tmux: server (pid 9)" in said(evidence)
 
 
+def test_a_gpu_hidden_by_the_script_or_the_launcher_is_told_with_the_line() -> None:
+    by_code = replace(alone(), visible=(0,), shadow=Shadow(value="0", by="code", who="train.py:3"))
+    evidence = attach_run(by_code, devices=(gpu_of(0, 5000), idle_gpu()))
+    assert speaking(evidence) == {"GPU001": "warning"}
+    assert "CUDA_VISIBLE_DEVICES=0, set by the script itself (train.py:3)" in said(evidence)
+    assert "type   accelerate launch --multi_gpu --num_processes 2 train.py --lr 1e-4" in said(evidence)
+    shadow = Shadow(value="0", by="launcher", who="accelerate (pid 4999) for gpu_ids: one.yaml:4")
+    job = replace(one_of_accelerate("one.yaml:5"), visible=(0,), shadow=shadow)
+    evidence = attach_run(job, devices=(gpu_of(0, 5000), idle_gpu()))
+    assert speaking(evidence) == {"GPU001": "note"}
+    assert "set by accelerate (pid 4999) for gpu_ids: one.yaml:4" in said(evidence)
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        (replace(alone(), shadow=Shadow(value="", by="code", who="train.py:3", certain=False)), "train.py:3 sets CUDA"),
+        (alone(environment=None), "the environment of job 5000 may not be read"),
+    ],
+    ids=["a line that may not be reached", "ptrace is refused"],
+)
+def test_where_it_is_not_known_what_a_job_sees_nobody_is_blamed(job: Job, why: str) -> None:
+    evidence = attach_run(job, devices=(gpu_of(0, 5000), idle_gpu()))
+    assert speaking(evidence) == {"GPU001": "note"}
+    assert f"it may be hidden, {why}" in " ".join(said(evidence).split())
+    both = launched(*(healthy_seen(i, devices=(0,), environment=None) for i in range(2)))
+    results = {r.id: r for r in judged(attach_run(both, devices=(gpu_of(0, 5000, 5001), idle_gpu()))).results}
+    assert results["RNK003"].outcome is Outcome.SKIPPED
+
+
+def test_a_gpu_that_lets_nobody_in_is_no_fault_of_the_launch() -> None:
+    prohibited = attach_run(alone(), devices=(gpu_of(0, 5000), idle_gpu(compute_mode="prohibited")))
+    assert speaking(prohibited) == {"GPU001": "note"}
+    assert "its compute mode is prohibited" in said(prohibited)
+    taken = idle_gpu(compute_mode="exclusive process", processes_during=(on_gpu(77, user="ann"),))
+    exclusive = attach_run(alone(), devices=(gpu_of(0, 5000), taken))
+    assert speaking(exclusive) == {"GPU001": "note"}
+    assert "and its compute mode lets one process in" in " ".join(said(exclusive).split())
+
+
+def test_a_gpu_beside_an_instance_is_out_of_reach() -> None:
+    part = gpu_of(0, 5000, mig=True, mig_devices=(MigDevice(uuid="MIG-0", gpu_instance=1),))
+    evidence = attach_run(replace(alone(), visible=(0,)), devices=(part, idle_gpu()))
+    assert speaking(evidence) == {"GPU001": "note"}
+    assert "GPU 1 is out of reach of job 5000: GPU 0 is cut into MIG instances" in said(evidence)
+
+
 def test_all_ranks_on_the_first_gpu() -> None:
     ranks = [healthy_seen(i, devices=(0,)) for i in range(2)]
     evidence = attach_run(launched(*ranks), devices=(gpu_of(0, 5000, 5001), idle_gpu()))
@@ -169,6 +216,16 @@ def test_two_ranks_on_instances_of_one_gpu_are_apart() -> None:
     parts = tuple(MigDevice(uuid=f"MIG-{i}", gpu_instance=i) for i in range(2))
     device = gpu_of(0, 5000, 5001, mig=True, mig_devices=parts)
     assert "RNK002" not in speaking(attach_run(launched(*ranks, visible=(0,)), devices=(device,)))
+    on = [
+        tuple(on_gpu(5000 + i, ours=True, rank=i, gpu_instance=at) for i, at in enumerate(each))
+        for each in ((1, 2), (1, 1))
+    ]
+    apart, same = (
+        attach_run(launched(*ranks, visible=(0,)), devices=(replace(device, processes_during=o),)) for o in on
+    )
+    assert "RNK002" not in speaking(apart)
+    assert speaking(same) == {"RNK002": "error"}
+    assert "both compute on GPU 0, MIG instance 1" in said(same)
 
 
 def test_ranks_without_a_connection_are_apart() -> None:
@@ -203,6 +260,16 @@ def test_dataparallel_is_named_where_it_stands() -> None:
     assert "train.py:12" in said(evidence)
     sharded = replace(alone(devices=(0, 1)), parallel_site="")
     assert speaking(attach_run(sharded, devices=(gpu_of(0, 5000), gpu_of(1, 5000)))) == {}
+
+
+def test_dataparallel_on_one_gpu_or_none_is_as_good_as_none() -> None:
+    stack = (inner("torch/nn/parallel/data_parallel.py", "forward"), frame(12))
+    stacks = tuple(replace(look, stack=stack) for look in looks())
+    on_one = replace(alone(devices=(0,), looks=stacks), parallel_site="train.py:12")
+    assert speaking(attach_run(on_one, devices=(gpu_of(0, 5000),))) == {}
+    apply = (inner("torch/nn/parallel/parallel_apply.py", "parallel_apply"), *stack)
+    unseen = alone(devices=(), looks=tuple(replace(look, stack=apply) for look in looks()))
+    assert speaking(attach_run(unseen)) == {"LCH016": "warning"}
 
 
 def test_a_torch_without_gpu_support() -> None:

@@ -99,9 +99,12 @@ class Shadow(Record, frozen=True, kw_only=True):
 
     value: str
     by: str
-    """``command``, ``launcher``, ``shell``, ``scheduler`` or ``container``; empty where it could not be traced."""
+    """``command``, ``launcher``, ``shell``, ``scheduler``, ``container`` or ``code`` (a line of the job's own script);
+    empty where it could not be traced."""
     who: str = ""
-    """The process: ``bash (pid 4300)``."""
+    """The process: ``bash (pid 4300)``; the line: ``train.py:3``."""
+    certain: bool = True
+    """Whether the value is known: a line of the script may compute it, or may not be reached."""
 
 
 class Job(Record, frozen=True, kw_only=True):

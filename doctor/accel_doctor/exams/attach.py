@@ -17,6 +17,7 @@ from accel_doctor.evidence.processes import Job, Seen
 from accel_doctor.exams.attach_jobs import Describer
 from accel_doctor.exams.attach_watch import Watcher, Window
 from accel_doctor.interrupts import Interrupts
+from accel_doctor.machine import stacks
 from accel_doctor.machine.device_processes import NO_HOST_PIDS
 from accel_doctor.machine.devices import read_devices
 from accel_doctor.machine.host import read_host
@@ -74,7 +75,7 @@ class _Attach:
         describer = Describer(self.folder, self.search.processes, self.devices)
         self.found = {job.root.pid: job for job in self.search.jobs}
         self.jobs = [describer.job(job) for job in self.search.jobs]
-        self.watcher = Watcher(self.found, self.jobs, self.folder)
+        self.watcher = Watcher(self.found, self.jobs, self.folder, describer.reader)
         self.sampler = LiveSampler(self.devices, request.interval_s) if self.devices else None
         self._shown_s = 0.0
 
@@ -151,7 +152,9 @@ class _Attach:
             hosts=None if here is None else (here,),
             devices=devices,
             jobs=jobs or None,
-            watched=self.watcher.watched(window_s, self.search.unread, len(self.search.processes)),
+            watched=self.watcher.watched(
+                window_s, self.search.unread + len(self.search.refused), len(self.search.processes)
+            ),
             absent=self._absent(jobs),
             cut=cut,
             timings={"exam_s": round(time.time() - self.started_s, 3), "window_s": round(window_s, 3)},
@@ -168,7 +171,16 @@ class _Attach:
         wanted = self.request.wanted
         names = f" of {', '.join(wanted.names)}" if wanted.names else ""
         passed = (self.search.others + self.search.unread) > 0 and not wanted.everyone
-        return f"no training process{names} was found" + (" (others' run here: --all, as root)" if passed else "")
+        said = f"no training process{names} was found" + (" (others' run here: --all, as root)" if passed else "")
+        if count := len(self.search.refused):
+            who = f"{count} Python processes" if count > 1 else "a Python process"
+            said += f"; {who} with a script may not be read ({_pids(self.search.refused)}): {stacks.REFUSED}"
+        return said
+
+
+def _pids(pids: tuple[int, ...]) -> str:
+    word = "pid" if len(pids) == 1 else "pids"
+    return f"{word} {', '.join(map(str, pids[:4]))}" + (f" and {len(pids) - 4} more" if len(pids) > 4 else "")
 
 
 def _from_now_on(devices: Devices) -> Devices:

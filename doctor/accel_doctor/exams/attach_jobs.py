@@ -1,6 +1,5 @@
 """Turns processes that were found into records of jobs: who started them, what they were asked for, what they see."""
 
-import os
 import pwd
 import re
 from collections.abc import Mapping
@@ -11,22 +10,18 @@ import msgspec
 
 from accel_doctor.errors import DoctorError
 from accel_doctor.evidence import Devices, Interpreter, Launch
-from accel_doctor.evidence.processes import Job, Seen, Shadow
+from accel_doctor.evidence.processes import Job, Seen
+from accel_doctor.exams.attach_script import SCRIPT_BYTES, told_by
+from accel_doctor.exams.attach_shadow import Shadows
 from accel_doctor.launch.resolve import resolve
 from accel_doctor.machine import proc
+from accel_doctor.machine.bounded import Reader
 from accel_doctor.machine.environment import allowed
-from accel_doctor.machine.jobs import SHELLS, Found, Member, through
+from accel_doctor.machine.jobs import Found, Member, through
 from accel_doctor.machine.left_overs import WORKER
 from accel_doctor.machine.programs import typed
 from accel_doctor.machine.visible import VARIABLE, with_visible
 from accel_doctor.tracer.redaction import without_secrets
-
-SCRIPT_BYTES = 2**18
-_DISTRIBUTES = re.compile(
-    r"\baccelerate\b|\bAccelerator\b|\bTrainer\b|\blightning\b|torch\.distributed|init_process_group|\bdeepspeed\b"
-)
-_PARALLEL = re.compile(r"^[^#\n]*\bDataParallel\(", re.MULTILINE)
-_SCHEDULED = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 
 
 class Torch(NamedTuple):
@@ -39,7 +34,13 @@ class Torch(NamedTuple):
 class Describer:
     """Describes jobs; what one process does not let be read is left out."""
 
-    def __init__(self, folder: Path, processes: Mapping[int, proc.Stat], devices: Devices | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        processes: Mapping[int, proc.Stat],
+        devices: Devices | None,
+        reader: Reader | None = None,
+    ) -> None:
         """Prepare to describe processes listed below ``folder``."""
         self.folder = folder
         self.processes = processes
@@ -47,6 +48,7 @@ class Describer:
         self._boot_s = proc.boot_s(folder)
         self._namespace = proc.link(folder / "self/ns/pid")
         self._torches: dict[str, Torch] = {}
+        self.reader = reader or Reader()
 
     def job(self, found: Found) -> Job:
         """Return the record of a job before it is watched."""
@@ -57,7 +59,11 @@ class Describer:
         torch = self.torch(first)
         launch = self._launch(found, len(visible or ()), torch)
         script = launch.script if launch and launch.script else without_secrets(first.program.words)
-        text = self._script(first, script)
+        told = told_by(self._script(first, script))
+        name = script[0] if script else ""
+        shadow = Shadows(self.folder, self.processes).of(found, launch, told.assigned, name)
+        if shadow is not None and shadow.by == "code":
+            visible = self._visible(environment, shadow.value if shadow.certain else None)
         return Job(
             pid=root.pid,
             user=_user(self.folder / str(root.pid)),
@@ -69,11 +75,11 @@ class Describer:
             launch=launch,
             asked=self._asked(found, launch),
             visible=visible,
-            shadow=self._shadow(found),
+            shadow=shadow,
             launcher=self.seen(found.launcher, "launcher") if found.launcher else None,
             ranks=tuple(self.seen(m, "rank", found.workers.get(m.pid, ())) for m in found.ranks),
-            distributes=bool(_DISTRIBUTES.search(text)) if text else None,
-            parallel_site=_site(script, text),
+            distributes=told.distributes,
+            parallel_site=f"{name}:{told.parallel_line}" if told.parallel_line else "",
         )
 
     def seen(self, member: Member, kind: str, below: tuple[int, ...] = ()) -> Seen:
@@ -110,14 +116,14 @@ class Describer:
             return Torch()
         file = str(Path(member.torch).parent.parent / "version.py")
         if file not in self._torches:
-            text = proc.text_of(Path(file))
+            text = self.reader.text(Path(file), 2**14)
             self._torches[file] = Torch(_assigned("__version__", text), _assigned("cuda", text))
         return self._torches[file]
 
-    def _visible(self, environment: Mapping[str, str] | None) -> tuple[int, ...] | None:
+    def _visible(self, environment: Mapping[str, str] | None, assigned: str | None = None) -> tuple[int, ...] | None:
         if environment is None or self.devices is None:
             return None
-        seen = with_visible(self.devices, environment)
+        seen = with_visible(self.devices, environment if assigned is None else {**environment, VARIABLE: assigned})
         return tuple(d.index for d in seen.devices if d.visible and not d.lost)
 
     def _launch(self, found: Found, devices: int, torch: Torch) -> Launch | None:
@@ -130,17 +136,23 @@ class Describer:
         build = Interpreter(executable="", version="", torch_version=torch.version, torch_cuda=torch.cuda)
         cwd = proc.link(self.folder / f"{found.root.pid}/cwd") or "/"
         try:
-            launch = resolve(
-                typed(found.root.words),
-                environment=environment,
-                device_count=devices if seen is None else len(seen),
-                torch_build=build if torch.version else None,
-                cwd=Path(cwd),
-            ).launch
+            resolved = self.reader.answer(
+                lambda: (
+                    resolve(
+                        typed(found.root.words),
+                        environment=environment,
+                        device_count=devices if seen is None else len(seen),
+                        torch_build=build if torch.version else None,
+                        cwd=Path(cwd),
+                    ).launch
+                )
+            )
         except (DoctorError, OSError, ValueError):
             return None
+        if resolved is None:
+            return None
         argv = without_secrets(typed(found.root.words))
-        return msgspec.structs.replace(launch, argv=argv, rendezvous=None)
+        return msgspec.structs.replace(resolved, argv=argv, rendezvous=None)
 
     @staticmethod
     def _asked(found: Found, launch: Launch | None) -> int | None:
@@ -158,48 +170,7 @@ class Describer:
         if not script or script[0].startswith("-"):
             return ""
         path = Path(proc.link(self.folder / f"{member.pid}/cwd") or "/") / script[0]
-        try:
-            with path.open("rb") as file:
-                return file.read(SCRIPT_BYTES).decode(errors="replace")
-        except OSError:
-            return ""
-
-    def _shadow(self, found: Found) -> Shadow | None:
-        """Return who gave the ranks their CUDA_VISIBLE_DEVICES, as far as environments at start tell."""
-        rank, root = found.ranks[0], found.root
-        value = (rank.environment or {}).get(VARIABLE)
-        if value is None:
-            return None
-        if (root.environment or {}).get(VARIABLE) != value:
-            return Shadow(value=value, by="launcher", who=f"{root.program.name} (pid {root.pid})")
-        if scheduled := next((name for name in _SCHEDULED if name in (rank.environment or {})), ""):
-            return Shadow(value=value, by="scheduler", who=f"{scheduled}={(rank.environment or {})[scheduled]}")
-        holder = self._holder(found, value)
-        if holder is not None:
-            return Shadow(value=value, by="shell", who=holder)
-        parent = self.processes.get(found.above[0]) if found.above else None
-        if parent is None or parent.name not in SHELLS:
-            return Shadow(value=value, by="command", who=_told(parent))
-        words = proc.words(self.folder / str(parent.pid))
-        script = len(words) > 1 and not words[1].startswith("-")
-        return Shadow(value=value, by="script" if script else "command", who=_told(parent, words if script else ()))
-
-    def _holder(self, found: Found, value: str) -> str | None:
-        """Return the outermost process above that was itself started with the value."""
-        holder = None
-        for pid in found.above:
-            environment = proc.environment(self.folder / str(pid))
-            if environment is None or environment.get(VARIABLE) != value:
-                break
-            holder = self.processes[pid]
-        return _told(holder) if holder else None
-
-
-def _told(process: proc.Stat | None, words: tuple[str, ...] = ()) -> str:
-    if process is None:
-        return ""
-    name = " ".join((os.path.basename(words[0]), *words[1:2])) if words else process.name  # noqa: PTH119
-    return f"{name} (pid {process.pid})"
+        return self.reader.text(path, SCRIPT_BYTES)
 
 
 def _user(folder: Path) -> str:
@@ -215,8 +186,3 @@ def _user(folder: Path) -> str:
 def _assigned(name: str, source: str) -> str | None:
     match = re.search(rf"^{name}(?::[^=\n]*)?\s*=\s*['\"]([^'\"]*)['\"]", source, re.MULTILINE)
     return match[1] if match else None
-
-
-def _site(script: tuple[str, ...], text: str) -> str:
-    found = _PARALLEL.search(text)
-    return f"{script[0]}:{text.count(chr(10), 0, found.end()) + 1}" if found and script else ""

@@ -1,6 +1,5 @@
 """Looks at the processes of jobs over a window: states, CPU time, waits, sockets, stacks. Read-only."""
 
-import linecache
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 
 from accel_doctor.evidence.processes import Job, Look, Seen, Watched
 from accel_doctor.machine import proc, stacks, waits
+from accel_doctor.machine.bounded import Reader
 from accel_doctor.machine.jobs import Found
 from accel_doctor.machine.tcp_bytes import carried
 
@@ -20,11 +20,6 @@ STACKS_LEAST_OFTEN_S = 5.0
 MOST_STACKS = 64
 """Ranks whose stacks are taken."""
 LOOKS_KEPT = 32
-
-
-def source_line(path: str, line: int) -> str:
-    """Return a line of a source file, at most 120 characters."""
-    return linecache.getline(path, line).strip()[:120]
 
 
 class Window(NamedTuple):
@@ -38,9 +33,12 @@ class Window(NamedTuple):
 class Watcher:
     """Looks at jobs again and again."""
 
-    def __init__(self, jobs: Mapping[int, Found], records: Iterable[Job], folder: Path) -> None:
+    def __init__(
+        self, jobs: Mapping[int, Found], records: Iterable[Job], folder: Path, reader: Reader | None = None
+    ) -> None:
         """Prepare to watch jobs, given as found and as described."""
         self._folder = folder
+        self._reader = reader or Reader()
         self._below = {m.pid: found.workers.get(m.pid, ()) for found in jobs.values() for m in found.ranks}
         self._servers = {
             m.pid: (m.environment or {}).get(stacks.SERVER, "") for found in jobs.values() for m in found.ranks
@@ -86,7 +84,7 @@ class Watcher:
     def _text(self, pid: int, stack: stacks.Stack) -> str:
         """Return the source of the innermost line of the user's."""
         frame = next((f for f in stack.frames or () if f.user), None)
-        return "" if frame is None else source_line(str(Path(self._ranks[pid].cwd) / frame.path), frame.line)
+        return "" if frame is None else self._reader.line(Path(self._ranks[pid].cwd) / frame.path, frame.line)
 
     def _sockets(self) -> dict[str, proc.Connection]:
         first = next((pid for pid in self._ranks if (self._folder / str(pid)).exists()), None)

@@ -96,6 +96,8 @@ class Search(NamedTuple):
     unread: int
     others: int
     """Jobs of other users that were passed over."""
+    refused: tuple[int, ...] = ()
+    """Python processes that run a script, and of which the kernel lets nothing more be read."""
 
 
 def search(wanted: Wanted, root: Path = Path("/")) -> Search:
@@ -104,7 +106,7 @@ def search(wanted: Wanted, root: Path = Path("/")) -> Search:
     jobs = finder.jobs()
     mine = [job for job in jobs if wanted.everyone or wanted.pids or _own(job)]
     chosen = tuple(job for job in mine if _chosen(job, wanted))
-    return Search(chosen, finder.processes, finder.unread, len(jobs) - len(mine))
+    return Search(chosen, finder.processes, finder.unread, len(jobs) - len(mine), tuple(finder.refused))
 
 
 def _own(job: Found) -> bool:
@@ -130,6 +132,7 @@ class _Finder:
         self.processes = {s.pid: s for s in found if s is not None}
         self.below = proc.children(self.processes.values())
         self.unread = 0
+        self.refused: list[int] = []
         self._owners = _owners()
         self._family = {os.getpid(), *proc.ancestors(self.processes, os.getpid())}
         self._members = {m.pid: m for m in self._each()}
@@ -153,6 +156,8 @@ class _Finder:
             self.unread += 1
             return None
         environment = proc.environment(folder)
+        if environment is None and program.kind in ("script", "notebook") and not program.launcher and folder.exists():
+            self.refused.append(stat.pid)
         member = Member(stat, words, program, environment, "", own)
         if program.launcher:
             return member

@@ -19,6 +19,8 @@ def head(page: Page, evidence: Evidence) -> None:
         page.verbatim(" ", row, DIM)
     for job in (evidence.jobs or ())[:MAX_JOBS]:
         _job(page, evidence, job)
+    if evidence.watched and evidence.jobs and evidence.watched.no_stacks:
+        page.line("stacks  ", f"none: {evidence.watched.no_stacks}", DIM)
 
 
 def _host(evidence: Evidence) -> str:
