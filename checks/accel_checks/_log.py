@@ -38,13 +38,17 @@ def _told(log: Log) -> "Cause | str":
 
 
 def _finding(cause: "Cause", log: Log) -> Finding:
+    from accel_doctor.logs.files import file_of  # noqa: PLC0415 - as above
+
+    file = file_of(log, cause.line)
+    path, line = (file.name, cause.line - file.first_line + 1) if file else (log.name, cause.line)
     return Finding(
         message=cause.message,
         seen=cause.seen,
         fix=cause.fix,
         ranks=cause.ranks,
         host=cause.host,
-        location=Location(path=log.name, line=cause.line),
-        values={"log_line": float(cause.line), **cause.values},
+        location=Location(path=path, line=line),
+        values={"log_line": float(line), **cause.values},
         evidence=cause.evidence,
     )

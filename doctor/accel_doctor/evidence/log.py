@@ -50,7 +50,8 @@ class LogDeath(Record, frozen=True, kw_only=True):
     """A process that a launcher or a scheduler reports as failed."""
 
     by: str
-    """``torchelastic``, ``torch.multiprocessing``, ``deepspeed``, ``lightning``, ``srun``, ``mpirun``, ``accelerate``."""
+    """``torchelastic``, ``torch.multiprocessing``, ``deepspeed``, ``lightning``, ``srun``, ``mpirun``
+    or ``accelerate``."""
     line: int
     rank: int | None = None
     local_rank: int | None = None
@@ -83,8 +84,22 @@ class LogWait(Record, frozen=True, kw_only=True):
     """It waited until its time was up; the others only told where they stood."""
 
 
+class LogFile(Record, frozen=True, kw_only=True):
+    """One of several files that are read as one log; lines are counted through all of them."""
+
+    name: str
+    first_line: int
+    """Number of its first line among those of all."""
+    lines: int = 0
+    rank: int | None = None
+    """Where its path names one, or the lines that are marked do."""
+    local_rank: int | None = None
+    attempt: int | None = None
+    """Of torchelastic, as its path names it."""
+
+
 class Log(Record, frozen=True, kw_only=True):
-    """One log, read to its end."""
+    """One log, or the files of one run, read to the end."""
 
     name: str
     size_bytes: int
@@ -107,6 +122,8 @@ class Log(Record, frozen=True, kw_only=True):
     """How many processes launchers of its last launch say that they ended or saw fail."""
     launch_lines: tuple[int, ...] = ()
     """Lines at which a launch begins after another one had ended."""
+    files: tuple[LogFile, ...] = ()
+    """Where there are several, in the order in which they were read."""
     last_words: tuple[str, ...] = ()
     """The last lines that are not empty."""
     left_out: int = 0

@@ -3,7 +3,9 @@
 import signal
 
 from accel_doctor.evidence.log import Log, LogDeath
+from accel_doctor.logs.across import first_across
 from accel_doctor.logs.failures import LAUNCHERS, UNKNOWN, Failure, failures, refined, signal_of, survived
+from accel_doctor.logs.files import at, before, together
 from accel_doctor.logs.hang import Waiting, explain_timeouts, explain_waits
 from accel_doctor.logs.naming import Cause, cause_of, who
 from accel_doctor.logs.processes import first_kill, last_run, of_exit, of_kill, of_stuck
@@ -23,22 +25,32 @@ MOST_HEARD = 4
 def explain(log: Log) -> Cause | str:
     """Return the cause, or why there is none to name."""
     found, deaths = failures(log), last_run(log)
-    stopped = min((f.event.first_line for f in found if f.signature.id in OUTSIDE), default=log.lines + 1)
+    stops = [f.event.first_line for f in found if f.signature.id in OUTSIDE]
     waiting = explain_waits(log) or explain_timeouts(found, log)
-    roots = [f for f in found if _is_cause(f, log, deaths) and f.event.first_line < stopped and not _later(f, waiting)]
-    kill = first_kill(deaths, stopped)
-    cause = _of_roots(roots, kill, found, deaths)
+    roots = [
+        f for f in found
+        if _is_cause(f, log, deaths) and before(log, f.event.first_line, stops) and not _later(f, waiting, log)
+    ]  # fmt: skip
+    told = [d for d in deaths if d.first or before(log, d.line, stops)]
+    kill = first_kill(told)
+    ordered = first_across(roots, log, deaths)
+    if isinstance(ordered, str) and (kill is None or signal_of(kill) == signal.SIGABRT):
+        return ordered
+    cause = None if isinstance(ordered, str) else _of_roots(ordered, kill, found, deaths)
     if cause is None and kill is not None and _kept_away(kill, waiting):
         cause = of_kill(kill, found, log)
     cause = cause or _of_waiting(waiting, log) or of_stuck(kill, found, deaths) or of_kill(kill, found, log)
-    cause = cause or _of_outside(found, deaths)
-    cause = cause or _of_symptom(found, log, deaths) or of_exit(deaths, stopped)
+    cause = cause or _of_outside(found, deaths, log)
+    cause = cause or _of_symptom(found, log, deaths) or of_exit([d for d in deaths if before(log, d.line, stops)])
     return _with_rest(cause, found, log, deaths) if cause else _why_unclear(found, log)
 
 
-def _later(failure: Failure, waiting: Waiting | None) -> bool:
+def _later(failure: Failure, waiting: Waiting | None, log: Log) -> bool:
     """Return whether a rank says it after ranks, it among them, had waited in vain: that came first."""
-    if waiting is None or failure.signature.scope == "machine" or failure.event.first_line < waiting.line:
+    if waiting is None or failure.signature.scope == "machine":
+        return False
+    waits = [w.line for w in log.waits if w.timed_out] if log.files else [waiting.line]
+    if before(log, failure.event.first_line, waits):
         return False
     return failure.rank is None or failure.rank not in waiting.ranks
 
@@ -132,12 +144,13 @@ def _of_waiting(waiting: Waiting | None, log: Log) -> Cause | None:
     return Cause(waiting.check, waiting.message, text, fix, waiting.line, waiting.ranks, evidence=waiting.evidence)
 
 
-def _of_outside(found: list[Failure], deaths: list[LogDeath]) -> Cause | None:
+def _of_outside(found: list[Failure], deaths: list[LogDeath], log: Log) -> Cause | None:
     ended = [f for f in found if f.signature.id in OUTSIDE]
     if deaths and not ended and all(signal_of(d) == signal.SIGTERM for d in deaths):
         message = "the ranks were ended from outside (SIGTERM); none had failed before it"
         return Cause("HNG004", message, "", ASK, deaths[0].line)
-    if not ended or any(d.line < ended[0].event.first_line and d.exit_code for d in deaths):
+    stop = ended[0].event.first_line if ended else 0
+    if not ended or any(d.line < stop and d.exit_code and together(log, d.line, stop) for d in deaths):
         return None
     first = next((f for f in ended if f.role == "root"), ended[0])
     message = f"the job {first.signature.told(first.event.values)}; no rank had failed before it"
@@ -161,20 +174,25 @@ def _with_rest(cause: Cause, found: list[Failure], log: Log, deaths: list[LogDea
     if later and cause.check not in ("HNG001", "NET007"):
         ranks = [f.rank for f in later if f.rank is not None]
         word = "failed later, as a consequence" if later[0].event.line > cause.line else "only lost its peer"
-        said.append(f"{numbers(ranks)} {word} (line {later[0].event.line}): {later[0].event.text[:160]}")
+        if not together(log, later[0].event.line, cause.line):
+            word = "failed too"
+        said.append(f"{numbers(ranks)} {word} ({at(log, later[0].event.line)}): {later[0].event.text[:160]}")
     blamed = next((d for d in deaths if d.first and d.rank is not None), None)
     if blamed and cause.ranks and blamed.rank not in cause.ranks and blamed.by == "torchelastic":
         said.append(
             f"mind: torchelastic names rank {blamed.rank} as the first failure it saw; it only waited or lost its peer"
         )
     elif blamed and not cause.ranks and blamed.by == "torchelastic" and cause.check not in ("HNG001", "NET007"):
-        said.append(f"torchelastic saw rank {blamed.rank} fail first (line {blamed.line}), which need not be the cause")
+        said.append(
+            f"torchelastic saw rank {blamed.rank} fail first ({at(log, blamed.line)}), which need not be the cause"
+        )
     elif blamed and blamed.rank in cause.ranks and cause.line != blamed.line:
         said.append(
-            f"{blamed.by} saw rank {blamed.rank} fail first too, with exit code {blamed.exit_code} (line {blamed.line})"
+            f"{blamed.by} saw rank {blamed.rank} fail first too, with exit code {blamed.exit_code} "
+            f"({at(log, blamed.line)})"
         )
     machine = [f for f in found if f.signature.id in (*OF_MEMORY, *OF_DEVICES) and f.event.line != cause.line]
-    said += [f"line {f.event.line}: {f.event.text[:160]}" for f in machine[:2]]
+    said += [f"{at(log, f.event.line)}: {f.event.text[:160]}" for f in machine[:2]]
     if log.runs > 1:
         said.append(f"the log holds {log.runs} launches; this is of the last one that tells a cause")
     return cause._replace(evidence=tuple(said[: MOST_HEARD + 2]))
@@ -188,13 +206,13 @@ def _why_unclear(found: list[Failure], log: Log) -> str:
         ranks = [f.rank for f in echoes if f.rank is not None]
         speakers = numbers(ranks) if ranks else "those who speak"
         return (
-            f"unclear: {speakers} only lost a peer (line {echoes[0].event.line}: {echoes[0].event.text[:120]}); "
+            f"unclear: {speakers} only lost a peer ({at(log, echoes[0].event.line)}: {echoes[0].event.text[:120]}); "
             "the rank that failed first says nothing in this log: read its own output and the kernel log of its host"
         )
     lost = [f for f in found if f.role == "root"]
     if lost:
         one = lost[0].event
-        return f"nothing in it tells of a death: the run went on after line {one.line} ({one.text[:100]})"
+        return f"nothing in it tells of a death: the run went on after {at(log, one.line)} ({one.text[:100]})"
     if found or log.deaths:
         return "unclear: a launcher gave up, and no rank says why: read the ranks' own output"
     return "nothing in it tells of a failure"

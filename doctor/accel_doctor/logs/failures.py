@@ -84,7 +84,9 @@ def rank_of(event: LogEvent, log: Log) -> int | None:
             and (not speaker.host or not d.host or d.host == speaker.host)}  # fmt: skip
     if len(here) == 1:
         return here.pop()
-    return speaker.local_rank if not here and len(log.hosts) < 2 else None
+    locals_known = {f.local_rank for f in log.files if f.local_rank is not None}
+    of_one_host = len(log.hosts) < 2 and not (locals_known and (log.world_size or 0) > len(locals_known))
+    return speaker.local_rank if not here and of_one_host else None
 
 
 def _unchained(run: list[Failure]) -> Iterator[Failure]:

@@ -1,7 +1,6 @@
 """Tells of processes that died of a signal, or left by themselves without a word. Pure."""
 
 import signal
-from collections.abc import Iterable
 
 from accel_doctor.evidence.log import Log, LogDeath
 from accel_doctor.logs.failures import Failure, signal_of
@@ -25,9 +24,8 @@ def last_run(log: Log) -> list[LogDeath]:
     return []
 
 
-def first_kill(deaths: Iterable[LogDeath], stopped: int) -> LogDeath | None:
+def first_kill(told: list[LogDeath]) -> LogDeath | None:
     """Return the process that died of a signal first: none that the launcher or an operator ended."""
-    told = [d for d in deaths if d.line < stopped or d.first]
     exits = [d.line for d in told if d.by == "srun" and signal_of(d) is None]
     ended = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     killed = [d for d in told if (s := signal_of(d)) is not None and s not in ended
@@ -65,10 +63,10 @@ def of_stuck(kill: LogDeath | None, found: list[Failure], deaths: list[LogDeath]
     return cause_of(stuck[0], stuck, deaths)
 
 
-def of_exit(deaths: list[LogDeath], stopped: int) -> Cause | None:
+def of_exit(deaths: list[LogDeath]) -> Cause | None:
     """Return that a rank left by itself without a word in this log."""
     known = [d for d in deaths if d.rank is not None or d.by == "lightning"]
-    left = [d for d in known if signal_of(d) is None and d.exit_code and d.line < stopped]
+    left = [d for d in known if signal_of(d) is None and d.exit_code]
     first = min(left, key=lambda d: (not d.first, d.at, d.line), default=None)
     if first is None or (len(left) > 1 and not first.first):
         return None

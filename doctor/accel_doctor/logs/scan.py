@@ -3,14 +3,19 @@
 import re
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
+from pathlib import PurePath
 from typing import IO, NamedTuple
 
-from accel_doctor.evidence.log import Log, LogEvent, Speaker
+import msgspec
+
+from accel_doctor.evidence.log import Log, LogEvent, LogFile, Speaker
 from accel_doctor.evidence.run import Site
 from accel_doctor.logs.deaths import Deaths
+from accel_doctor.logs.files import place_of
 from accel_doctor.logs.lines import Block, Source, shortened
 from accel_doctor.logs.signatures import find, may_tell
-from accel_doctor.logs.speakers import Said, labelled, plain, said
+from accel_doctor.logs.speakers import NOBODY, Said, labelled, plain, said
 from accel_doctor.logs.tracebacks import BEGINS, Raised, Tracebacks
 from accel_doctor.logs.waits import Waits
 
@@ -72,6 +77,25 @@ def read_log(name: str, raw: IO[bytes]) -> tuple[Log, str]:
     return scan.log(name, source, rubbish), source.cut
 
 
+def read_files(name: str, paths: list[str], opened: Callable[[str], IO[bytes]]) -> tuple[Log, list[str]]:
+    """Return what the files of one run say together, and why some could not be read to their end."""
+    scan, cuts, size, rubbish = _Scan(), [], 0, 0
+    scan.alone = len(paths) == 1
+    many = len({run for path in paths if (run := place_of(path).run)}) > 1
+    for path in paths:
+        with opened(path) as raw:
+            source = Source(raw)
+            scan.begin(path, many_hosts=many)
+            for block in source.blocks():
+                rubbish += block.rubbish
+                scan.take(block)
+        scan.end(source.lines)
+        size += source.size_bytes
+        cuts += [f"{path}: {source.cut}"] if source.cut else []
+    source.size_bytes, source.lines = size, scan.above
+    return scan.log(name, source, rubbish), cuts
+
+
 class _Repeat(NamedTuple):
     """The error of a rank that a launcher repeats."""
 
@@ -97,11 +121,13 @@ class _Event:
         self.hooked = told.hooked
         self.after = (0, 0)
         self.frozen: tuple[int, int] | None = None
+        self.file = 0
+        """Which of several it stands in, from 1."""
 
 
 class _Scan:
     def __init__(self) -> None:
-        self.events: dict[tuple[str, Speaker, str, int], _Event] = {}
+        self.events: dict[tuple[str, Speaker, str, int, int], _Event] = {}
         self.tracebacks, self.deaths, self.waits = Tracebacks(), Deaths(), Waits()
         self.life: dict[Speaker, list[int]] = {}
         self.ranks: set[int] = set()
@@ -120,12 +146,52 @@ class _Scan:
         self._near = 0
         self._repeat: _Repeat | None = None
         self._blocks = 0
+        self.files: list[LogFile] = []
+        self.alone = True
+        self.above = 0
+        """Lines of the files before this one."""
+        self._owner = NOBODY
+        self._marked: set[int] = set()
+        self._mixed: set[int] = set()
+        """Files with lines of several ranks, whatever their path says, from 1."""
+
+    def begin(self, path: str, *, many_hosts: bool) -> None:
+        """Begin another file of the run; what was open in the one before it does not go on."""
+        place = place_of(path, alone=self.alone)
+        if self.files and place.attempt is not None and self.files[-1].attempt not in (None, place.attempt):
+            self.run += 1
+            self.launches.append(self.above + 1)
+        host = PurePath(place.run).name if many_hosts else ""
+        self._owner = Speaker(rank=place.rank, local_rank=place.local_rank, host=host)
+        self.files.append(
+            LogFile(
+                name=path,
+                first_line=self.above + 1,
+                rank=place.rank,
+                local_rank=place.local_rank,
+                attempt=place.attempt,
+            )
+        )
+        self._heard(self._owner)
+        self.label, self._marked, self._near, self._repeat, self._ended = None, set(), 0, None, False
+        self.tracebacks, self.life = Tracebacks(), {}
+        self.harmless.clear()
+
+    def end(self, lines: int) -> None:
+        """End a file: its events' signs of life are counted, and of a local rank its marked lines tell the rank."""
+        self._freeze()
+        file = self.files[-1]
+        if len(self._marked - {file.rank}) > 1:
+            self._mixed.add(len(self.files))
+        rank = self._marked.pop() if len(self._marked) == 1 and file.local_rank is not None else file.rank
+        self.files[-1] = msgspec.structs.replace(file, lines=lines, rank=rank)
+        self.above += lines
 
     def take(self, block: Block) -> None:
         if self.label is None:
             self.label = labelled(plain(r.decode("utf-8", "replace")) for r in block.data[: 2**16].split(b"\n")[:200])
         self._count(block.data)
-        self._rows(block.data.split(b"\n"), block.first, _telling_rows(block.data))
+        self._rows(block.data.split(b"\n"), self.above + block.first, _telling_rows(block.data))
         self._remember(block.data)
 
     def _count(self, data: bytes) -> None:
@@ -169,13 +235,23 @@ class _Scan:
 
     def _lives_in(self, row: bytes) -> None:
         if row and not row.isspace():
-            self._lives(said(plain(shortened(row.decode("utf-8", "replace"))), label=bool(self.label)))
+            self._lives(self._owned(said(plain(shortened(row.decode("utf-8", "replace"))), label=bool(self.label))))
+
+    def _owned(self, told: Said) -> Said:
+        """Return a line as one of the rank whose file it stands in, where its prefix names none."""
+        own, speaker = self._owner, told.speaker
+        if speaker.rank is not None:
+            self._marked.add(speaker.rank)
+        if own == NOBODY or speaker.rank is not None or speaker.local_rank is not None:
+            return told
+        host = speaker.host or own.host
+        return told._replace(speaker=msgspec.structs.replace(own, host=host, pid=speaker.pid))
 
     def _line(self, text: str, number: int) -> bool:
         """Read one line closely; return whether it, or one that differs in numbers alone, may tell something."""
-        told = self._repeated(said(plain(text), label=bool(self.label)))
+        told = self._repeated(self._owned(said(plain(text), label=bool(self.label))))
         self._heard(told.speaker)
-        if self._ended and _LAUNCH.search(told.text):
+        if self._ended and self.alone and _LAUNCH.search(told.text):
             self._ended = False
             self.run += 1
             self.launches.append(number)
@@ -248,7 +324,7 @@ class _Scan:
             event.line = event.last_line = number
 
     def _add(self, name: str, told: Said, number: int, values: dict[str, str], kind: str) -> _Event | None:
-        key = (name, told.speaker, kind[:80] if name == "exception" else "", self.run)
+        key = (name, told.speaker, kind[:80] if name == "exception" else "", self.run, len(self.files))
         event = self.events.get(key)
         if event is not None:
             event.count += 1
@@ -259,6 +335,7 @@ class _Scan:
             return None
         else:
             event = self.events[key] = _Event(name, told, number, len(self.events), values)
+            event.file = len(self.files)
             event.text = redacted(told.text.strip())
             event.hooked = told.hooked and bool(kind)
         event.after = self._life_of(told.speaker)
@@ -312,15 +389,28 @@ class _Scan:
             waits=self.waits.all(),
             processes=len(self.deaths.pids),
             launch_lines=tuple(self.launches[-64:]),
+            files=tuple(self.files) if len(self.files) > 1 else (),
             last_words=tuple(self.last),
             left_out=self.left_out,
         )
+
+    def _speaker(self, event: _Event) -> Speaker:
+        """Return who wrote an event: in a file of a local rank, the rank that its marked lines tell."""
+        file = self.files[event.file - 1] if event.file else None
+        speaker = event.said.speaker
+        if file is None or event.said.hooked:
+            return speaker
+        if event.file in self._mixed and speaker.rank == file.rank and speaker.local_rank == file.local_rank:
+            return msgspec.structs.replace(speaker, rank=None, local_rank=None)
+        if speaker.rank is not None or speaker.local_rank != file.local_rank:
+            return speaker
+        return msgspec.structs.replace(speaker, rank=file.rank)
 
     def _done(self, event: _Event) -> LogEvent:
         lines, steps = event.frozen or self._life_of(event.said.speaker)
         return LogEvent(
             signature=event.signature,
-            speaker=event.said.speaker,
+            speaker=self._speaker(event),
             line=event.line,
             last_line=event.last_line,
             first_line=event.first_line,
@@ -357,4 +447,4 @@ def redacted(text: str) -> str:
     return _SECRET.sub(lambda m: f"{m[1]}{m[2]}…" if m[1] else "…", text)[:LONGEST_TEXT]
 
 
-__all__ = ["BEGINS", "read_log", "redacted"]
+__all__ = ["BEGINS", "read_files", "read_log", "redacted"]

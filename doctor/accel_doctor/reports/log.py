@@ -13,7 +13,9 @@ def log_lines(page: Page, evidence: Evidence) -> None:
     if log is None:
         page.line("", evidence.absent.get("log") or "no log was read")
         return
-    parts = [log.name, f"{counted(log.lines, 'line')}, {sized(log.size_bytes)}", _speakers(log), _reports(log)]
+    files = f"{counted(len(log.files), 'file')}, " if log.files else ""
+    read = f"{files}{counted(log.lines, 'line')}, {sized(log.size_bytes)}"
+    parts = [log.name, read, _speakers(log), _reports(log)]
     page.line("", " · ".join(part for part in parts if part))
     if evidence.absent.get("log.rest"):
         page.line("cut     ", evidence.absent["log.rest"], DIM)

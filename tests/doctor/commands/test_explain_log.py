@@ -74,8 +74,25 @@ def test_a_log_that_cannot_be_read_is_one_line(capsys: Captured, tmp_path: Path)
     assert main(["explain-log", str(tmp_path / "absent.log")]) == 2
     assert capsys.readouterr().err == f"accel-doctor: {tmp_path}/absent.log cannot be read: No such file or directory\n"
     assert main(["explain-log", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.endswith("cannot be read: Is a directory\n")
+    assert " has no logs: no file that ends with .err, " in capsys.readouterr().err
+    assert main(["explain-log", "-", str(LOGS / "kill.log")]) == 2
+    assert "is read alone" in capsys.readouterr().err
     assert main(["explain-log"]) == 2
+
+
+def test_a_directory_is_read_as_the_log_of_one_run(capsys: Captured, tmp_path: Path) -> None:
+    for rank, text in enumerate((UNCLEAR["survivors alone"].replace("[rank0]: ", ""), SICK["disk full"].text[:700])):
+        folder = tmp_path / "none_x1" / "attempt_0" / str(rank)
+        folder.mkdir(parents=True)
+        (folder / "stderr.log").write_text(text.replace("[rank0]: ", ""))
+        (folder / "core.bin").write_bytes(b"no log")
+    report = tmp_path / "report.json"
+    assert main(["explain-log", str(tmp_path), "--output", f"json:{report}"]) == 1
+    checks = {c["id"]: c for c in json.loads(report.read_text())["checks"]}
+    (finding,) = checks["CKP008"]["findings"]
+    assert finding["ranks"] == [1]
+    assert finding["location"] == {"path": str(folder / "stderr.log"), "line": 8, "column": None}
+    assert f"{tmp_path} · 2 files, " in capsys.readouterr().err
 
 
 def test_options_of_judging_hold_here_too(capsys: Captured) -> None:
