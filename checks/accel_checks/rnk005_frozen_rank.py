@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from accel_checks._attach import by_job
 from accel_checks._rnk005_attach import frozen
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names
-from accel_doctor.evidence import Evidence, Rank, Watch
+from accel_doctor.evidence import Evidence, Rank, Site, Watch
+from accel_doctor.traces import place, where
 
 STATES = {
     "T": "is stopped (state T: SIGSTOP, or a debugger)",
@@ -31,13 +32,16 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _finding(evidence: Evidence, rank: Rank, watch: Watch) -> Finding:
+    stall = rank.trace.stall if rank.trace else None
+    site = next((Site(path=f.path, line=f.line) for f in (stall.stack if stall else ()) if f.user), None)
     waiting = [r for r in evidence.world if r.pid != rank.pid and r.watch is not None and r.watch.waiting]
     return Finding(
-        message=f"{rank.name} (pid {rank.pid}) on {rank.host} {_what(watch)}, in phase {watch.phase}",
+        message=f"{rank.name} (pid {rank.pid}) on {rank.host} {_what(watch)}, in phase {watch.phase}{_place(site)}",
         seen=f"state {watch.state}, no progress for {watch.phase_for_s:.0f} s",
         wanted="progress, or a wait in the collective that its peers wait in",
         ranks=() if rank.rank is None else (rank.rank,),
         host=rank.host,
+        location=place(site),
         values={"state_for_s": watch.state_for_s, "silent_for_s": watch.silent_for_s, "pid": rank.pid},
         evidence=(
             f"{names(waiting)} wait in a collective for it" if len(waiting) != 1 else f"{waiting[0].name} waits for it",
@@ -46,6 +50,10 @@ def _finding(evidence: Evidence, rank: Rank, watch: Watch) -> Finding:
         else (),
         command=f"kill -CONT {rank.pid}" if watch.state == "T" and not evidence.ending else "",
     )
+
+
+def _place(site: Site | None) -> str:
+    return f", at {where(site)}" if site else ""
 
 
 def _what(watch: Watch) -> str:

@@ -1,15 +1,19 @@
 """Why ranks wait for each other: one explanation, in the order of the catalogue. Pure."""
 
 import re
+from itertools import takewhile
 from typing import NamedTuple
 
 from accel_doctor.check import Location, names
 from accel_doctor.evidence import Evidence, Rank, Site
-from accel_doctor.evidence.run import Collective, Loaded
+from accel_doctor.evidence.run import Collective, Loaded, Stall
 from accel_doctor.traces import Traced, code_of, line_of, place, traced, where
 
 SAVES = frozenset({"save_state", "load_state", "save_model", "get_state_dict", "save"})
 STOPPED = frozenset("TtD")
+WORDS = {"loop": "its own code", "start": "its own code", "data": "waiting for data"}
+LIBRARY_WAITS = {"backward": ("/torch/",), "forward": ("/torch/distributed/", "/torch/nn/parallel/")}
+"""Where the innermost frames of a rank are that waits for its peers in a phase."""
 MISMATCH = re.compile(r"op\.preamble|EnforceNotMet|gloo/|collective|Mismatch|mismatch", re.IGNORECASE)
 
 
@@ -36,6 +40,8 @@ class Standing(NamedTuple):
     collective: bool
     """It waits in a collective that the script called."""
     ended: bool
+    waits: bool
+    """It waits for its peers, as far as can be seen; a rank that does not is by itself."""
     frames: tuple[tuple[str, int, str], ...]
 
     @property
@@ -43,7 +49,7 @@ class Standing(NamedTuple):
         """Return what it is doing, for a sentence."""
         if self.ended:
             return "has left the script"
-        called = f"{self.via} ({self.op})" if self.via and self.via != self.op else self.op
+        called = f"{self.via} ({self.op})" if self.via and self.via != self.op else WORDS.get(self.op, self.op)
         return f"is in {called or 'the script'} at {where(self.site)}"
 
 
@@ -53,7 +59,7 @@ def explain(evidence: Evidence) -> Hang | None:
     if len(ranks) < 2 or not _apart(evidence, ranks):
         return None
     standing = [_standing(t) for t in ranks]
-    if any(s.rank.watch is not None and s.rank.watch.state in STOPPED for s in standing):
+    if any(_is_frozen(s) for s in standing):
         return _stalled(standing)
     explanations = (_save_on_some, _uneven, _left_loop, _skipped, _sequence, _one_sided, _early_exit)
     found = (explanation(evidence, standing, ranks) for explanation in explanations)
@@ -84,12 +90,27 @@ def _standing(t: Traced) -> Standing:
         last = t.trace.collectives[-1] if t.trace.collectives else None
         if last is not None and last.site == failure.site:
             collective, op = True, last.op
-    elif frames and not collective and position.site is not None:
+    elif frames and not collective:
         site = Site(path=frames[0][0], line=frames[0][1], function=frames[0][2])
     via = position.via
     if failure is not None and t.trace.collectives and t.trace.collectives[-1].site == failure.site:
         via = t.trace.collectives[-1].via
-    return Standing(t.rank, t.trace.loaders, site, op, via, collective, ended, frames)
+    waits = collective or _waits(position.phase, stall)
+    return Standing(t.rank, t.trace.loaders, site, op, via, collective, ended, waits, frames)
+
+
+def _waits(phase: str, stall: Stall | None) -> bool:
+    """Return whether a rank that is in no collective of the script's waits for its peers all the same."""
+    inner = list(takewhile(lambda f: not f.user, stall.stack if stall else ()))
+    if not stall or not stall.stack:
+        return phase == "backward"
+    return any(part in frame.path for frame in inner for part in LIBRARY_WAITS.get(phase, ("/torch/distributed/",)))
+
+
+def _is_frozen(standing: Standing) -> bool:
+    """Return whether the rank itself cannot move: stopped, asleep in the kernel, or its interpreter held."""
+    watch = standing.rank.watch
+    return watch is not None and (watch.state in STOPPED or watch.judged == "frozen")
 
 
 def _numbers(standing: list[Standing]) -> tuple[int, ...]:
@@ -259,10 +280,10 @@ def _one_sided(evidence: Evidence, standing: list[Standing], ranks: list[Traced]
     if not waiting or len(waiting) == len(standing) or len(keys) > 1:
         return None
     others = [s for s in standing if s not in waiting]
-    if all(s.ended for s in others):
-        return None
     first = waiting[0]
     site, line = _guarded(evidence, first)
+    if all(s.ended for s in others) or (not line and not any(s.waits for s in others)):
+        return None
     guard = f" behind the guard at line {line}" if line else ""
     return Hang(
         "HNG002",
@@ -300,14 +321,28 @@ def _early_exit(evidence: Evidence, standing: list[Standing], ranks: list[Traced
 
 
 def _stalled(standing: list[Standing]) -> Hang:
-    stopped = [s for s in standing if s.rank.watch is not None and s.rank.watch.state in STOPPED]
-    elsewhere = [s for s in standing if not s.collective and not s.ended] or standing
-    odd = (stopped or elsewhere)[0]
-    peers = [s for s in standing if s is not odd]
+    """Name the rank that is by itself while the others wait; where none or all are, nobody is named."""
+    by_itself = [s for s in standing if _is_frozen(s)] or [s for s in standing if not s.waits and not s.ended]
+    if not by_itself or len(by_itself) == len(standing):
+        first, *peers = standing
+        same = len({s.site for s in standing}) == 1
+        return Hang(
+            "HNG001",
+            f"the ranks stand still: {first.rank.name} {first.what}, {names([s.rank for s in peers])} {peers[0].what}; "
+            "which of them holds the others up is not to be seen",
+            place(first.site) if same else None,
+            (),
+            _told(standing),
+        )
+    odd = by_itself[0]
+    peers = [s for s in standing if s not in by_itself]
+    also = f" ({names([s.rank for s in by_itself[1:]])} too)" if by_itself[1:] else ""
     return Hang(
         "HNG001",
-        f"the ranks stand still: {odd.rank.name} {odd.what}, {names([s.rank for s in peers])} {peers[0].what}",
+        f"the ranks stand still: {odd.rank.name}{also} {odd.what} and does not come to what "
+        f"{names([s.rank for s in peers])} {'waits' if len(peers) == 1 else 'wait'} for: {peers[0].rank.name} "
+        f"{peers[0].what}",
         place(odd.site),
-        _numbers([odd]),
+        _numbers(by_itself),
         _told(standing),
     )

@@ -1,5 +1,6 @@
 from accel_checks.rnk005_frozen_rank import CHECK
-from accel_doctor.evidence import Ending, Watch
+from accel_doctor.evidence import Ending, Trace, Watch
+from accel_doctor.evidence.run import Frame, Stall
 from accel_doctor.testing import findings, healthy_run, outcome, sick_rank
 
 
@@ -21,6 +22,18 @@ def test_a_held_interpreter_is_told_from_a_wait() -> None:
     watch = Watch(state="R", silent_for_s=9.0, phase="data", phase_for_s=9.0, judged="frozen")
     (finding,) = findings(CHECK, sick_rank(1, watch=watch))
     assert "its interpreter is held" in finding.message
+
+
+def test_the_line_that_was_read_from_outside_is_told() -> None:
+    watch = Watch(state="S", silent_for_s=5.0, phase="loop", phase_for_s=5.0, judged="frozen")
+    stall = Stall(
+        at_s=1.0,
+        stack=(Frame(path="lib.py", line=1, function="f"), Frame(path="a.py", line=9, function="g", user=True)),
+    )
+    (finding,) = findings(CHECK, sick_rank(1, watch=watch, trace=Trace(stall=stall)))
+    assert finding.message.endswith("in phase loop, at a.py:9")
+    assert finding.location is not None
+    assert finding.location.line == 9
 
 
 def test_a_stopped_launcher_is_told() -> None:

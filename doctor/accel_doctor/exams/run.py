@@ -13,6 +13,7 @@ from accel_doctor import __version__
 from accel_doctor.background import Background
 from accel_doctor.errors import DoctorError
 from accel_doctor.evidence import Asked, Ending, Evidence, Interpreter, Launch, Rank, RankEnd, StallSeen
+from accel_doctor.evidence.run import Stall
 from accel_doctor.evidence.trace_file import read_traced_ranks
 from accel_doctor.exams.meet import Together, examine_together
 from accel_doctor.exams.site_code import read_code
@@ -149,9 +150,12 @@ def _ended(rank: Rank, ended: Ended) -> Rank:
         end = RankEnd(how=how, error=f"{failed.kind}: {failed.message[:300]}" if failed else "")
     trace = rank.trace
     place = ended.places.get(rank.pid)
-    if trace is not None and place is not None and end is not None and end.how in ("vanished", "signal", "exit"):
-        at = place if place.site is not None else msgspec.structs.replace(place, site=trace.position.site)
-        trace = msgspec.structs.replace(trace, position=at, steps=place.steps)
+    lost = (end is not None and end.how in ("vanished", "signal", "exit")) or bool(watch and watch.judged)
+    if trace is not None and place is not None and lost:
+        trace = msgspec.structs.replace(trace, position=place, steps=place.steps)
+    if trace is not None and rank.pid in ended.stacks and watch is not None:
+        stall = Stall(at_s=time.time(), stack=ended.stacks[rank.pid])
+        trace = msgspec.structs.replace(trace, stall=stall)
     return msgspec.structs.replace(rank, end=end, watch=watch, trace=trace)
 
 

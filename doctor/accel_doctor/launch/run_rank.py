@@ -10,7 +10,7 @@ from accel_doctor.evidence.run import Position
 from accel_doctor.evidence.trace_file import read_trace
 from accel_doctor.launch.process import process_state
 from accel_doctor.machine.cgroup import read_memory_group
-from accel_doctor.tracer.core import PHASES, RECORD
+from accel_doctor.tracer.core import ALIVE, PHASES, RECORD
 from accel_doctor.tracer.sites import relative
 
 SAMPLE_S = 1.0
@@ -30,6 +30,9 @@ class RunRank:
         self._cpu = 0.0
         self.quiet_samples = 0
         self.stopped_since: float | None = None
+        self._beat_s = self._looping_since_s = 0.0
+        self.held = False
+        """At a standstill its own thread gave no sign of life either: its interpreter is held."""
         self._memory = read_memory_group(pid)
         self._data = b""
 
@@ -44,31 +47,40 @@ class RunRank:
         if at - self.sampled_at >= SAMPLE_S:
             self.sampled_at = at
             cpu = self._used_cpu_s()
-            quiet = cpu - self._cpu < QUIET_CPU_S or self.phase in WAITING
+            quiet = cpu - self._cpu < QUIET_CPU_S or self.phase in WAITING or bool(self._looping_since_s)
             self.quiet_samples = self.quiet_samples + 1 if quiet else 0
             self._cpu = cpu
 
     def last_place(self, cwd: Path) -> Position | None:
         """Return where the record in memory says that the rank was last; it outlives a killed rank."""
-        if len(self._data) < RECORD.size:
+        if len(self._data) < RECORD.size + ALIVE.size:
             return None
         _, steps, collectives, phase, since_s = RECORD.unpack_from(self._data)
-        words = self._data[RECORD.size :].rstrip(b"\0").decode(errors="replace").split("\n")
-        if PHASES[phase] != "collective" or len(words) < 5:
+        words = self._data[RECORD.size + ALIVE.size :].rstrip(b"\0").decode(errors="replace").split("\n")
+        if len(words) < 6 or PHASES[phase] != words[0]:
             return Position(phase=PHASES[phase], steps=steps, collectives=collectives, since_s=since_s)
-        op, via, line, function, path = words
+        _, op, via, line, function, path = words
         site = Site(path=relative(path, str(cwd)), line=int(line), function=function)
         return Position(
-            phase="collective", op=op, via=via, site=site, steps=steps, collectives=collectives, since_s=since_s
+            phase=words[0], op=op, via=via, site=site, steps=steps, collectives=collectives, since_s=since_s
         )
+
+    def looping_for_s(self) -> float | None:
+        """Return how long the script has gone round a loop that changes nothing; ``None`` where it does not."""
+        return time.time() - self._looping_since_s if self._looping_since_s else None
+
+    def silent_for_s(self) -> float:
+        """Return how long ago the rank's own thread gave its last sign of life; 0 where it gives none at all."""
+        return max(0.0, time.time() - self._beat_s) if self._beat_s else 0.0
 
     def _read(self) -> tuple[int, int, str]:
         try:
             data = self._record.read_bytes() if self._record else b""
         except OSError:
             data = b""
-        if len(data) >= RECORD.size:
+        if len(data) >= RECORD.size + ALIVE.size:
             self._data = data
+            self._beat_s, self._looping_since_s = ALIVE.unpack_from(data, RECORD.size)
             progress, steps, _, phase, _ = RECORD.unpack_from(data)
             return progress, steps, PHASES[phase] if phase < len(PHASES) else ""
         return self._read_summary()
@@ -97,7 +109,7 @@ class RunRank:
     def record(self, at: float, *, stalled: bool) -> Watch:
         """Return what was seen, as evidence."""
         since = self.stopped_since
-        frozen = stalled and since is not None
+        frozen = stalled and (since is not None or self.held)
         before, now = self._memory, self._memory.again()
         return Watch(
             state=self.state,

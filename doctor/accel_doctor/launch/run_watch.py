@@ -14,12 +14,13 @@ from typing import NamedTuple
 from accel_doctor.background import Background
 from accel_doctor.evidence import RankEnd, Watch
 from accel_doctor.evidence.rank_file import rank_paths
-from accel_doctor.evidence.run import Position
+from accel_doctor.evidence.run import Frame, Position
 from accel_doctor.evidence.trace_file import read_trace
 from accel_doctor.launch.deaths import Deaths
 from accel_doctor.launch.job import Job, Signals
 from accel_doctor.launch.meeting import Meeting
 from accel_doctor.launch.run_rank import WAITING, RunRank
+from accel_doctor.machine.stacks import find_spy, take
 
 LOOK_S = 0.1
 BEFORE_FIRST_STEP_S = 600.0
@@ -29,6 +30,10 @@ STEP_GAP_S = 5.0
 """A run whose last step is longer ago evaluates, saves, compiles or stands still."""
 REHEARSAL_GRACE_S = 10.0
 STACKS_S = 3.0
+SILENT = 0.6
+"""Part of a standstill after which a rank without any sign of life is held."""
+LOOPING = 0.7
+"""Part of a standstill that a busy rank must have spent in a loop that changes nothing."""
 
 
 class Limits(NamedTuple):
@@ -52,6 +57,8 @@ class Ended(NamedTuple):
     """Where each rank was last, by its record in memory."""
     ends: dict[int, RankEnd]
     """How each rank's process ended, where that was seen from outside."""
+    stacks: dict[int, tuple[Frame, ...]] = {}
+    """Of ranks that could not answer at a standstill, read from outside."""
 
 
 class RunWatch:
@@ -69,7 +76,7 @@ class RunWatch:
         self.stalled = False
         self.meeting: Meeting | None = None
         """Speaks for the job's other machines; ``None`` where there are none."""
-        self._asked_at = 0.0
+        self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._hopeless = False
 
     def watch(self, mark: Callable[[str], None] = lambda _: None) -> Ended:
@@ -100,6 +107,7 @@ class RunWatch:
             stalled=self.stalled,
             places={r.pid: place for r in ranks if (place := r.last_place(Path.cwd())) is not None},
             ends={r.pid: end for r in ranks if (end := self._deaths.end_of(r.pid)) is not None},
+            stacks=self._stacks,
         )
 
     def _look(self, at: float) -> None:
@@ -176,6 +184,9 @@ class RunWatch:
         if any(r.stopped_since is not None for r in live):
             return True
         waiting = any(r.phase in WAITING for r in live)
+        looping = [seconds for r in live if (seconds := r.looping_for_s()) is not None]
+        if looping and (not waiting or min(looping) < LOOPING * self._patience(live)):
+            return False
         return min(r.quiet_samples for r in live) >= 2 and (waiting or len(ranks) > 1)
 
     def _patience(self, live: list[RunRank]) -> float:
@@ -194,7 +205,14 @@ class RunWatch:
         asked = time.time()
         (self._run_dir / "stall").write_text(str(asked))
         until = time.monotonic() + STACKS_S
-        waiting = [r.path for r in self._ranks.values() if not r.gone and r.stopped_since is None]
+        live = [r for r in self._ranks.values() if not r.gone]
+        patience = self._patience(live)
+        for rank in live:
+            rank.held = rank.stopped_since is None and rank.silent_for_s() > max(STACKS_S, SILENT * patience)
+        mute = [r.pid for r in live if r.held or r.stopped_since is not None]
+        taken = take(dict.fromkeys(mute, ""), find_spy(), dict.fromkeys(mute, str(Path.cwd()))) if mute else {}
+        self._stacks = {pid: stack.frames for pid, stack in taken.items() if stack.frames}
+        waiting = [r.path for r in live if r.pid not in mute]
         while waiting and time.monotonic() < until:
             time.sleep(LOOK_S)
             traces = {path: read_trace(path) for path in waiting}

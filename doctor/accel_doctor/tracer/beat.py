@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from . import sites, stall
-from .core import PLACE_BYTES, RECORD, Row, Site, core
+from .core import RECORD_BYTES, Row, Site, core
 
 BEAT_S = 0.5
 SUMMARY_BYTES = 64 * 1024
@@ -119,11 +119,13 @@ class Beat(threading.Thread):
         """Prepare; ``start`` begins it."""
         super().__init__(name="accel-doctor", daemon=True)
         self.writer = writer
+        self.stillness = stall.Stillness()
 
     def run(self) -> None:
         """Write a summary a beat, and answer the supervisor when it asks where the rank stands."""
         while core.on:
             try:
+                core.tell_alive(self.stillness.look())
                 self._answer()
                 self.writer.summary()
             except RuntimeError:
@@ -149,8 +151,8 @@ def map_progress(path: str) -> str:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(descriptor, 0, RECORD.size + PLACE_BYTES)
-            core.memory = mmap.mmap(descriptor, RECORD.size + PLACE_BYTES)
+            os.posix_fallocate(descriptor, 0, RECORD_BYTES)
+            core.memory = mmap.mmap(descriptor, RECORD_BYTES)
         finally:
             os.close(descriptor)
     except OSError as error:

@@ -39,7 +39,6 @@ def _begin(op: str) -> Any:  # noqa: ANN401 - a watcher
         where = sites.site()
         via = core.via[0] if core.via else ""
         core.collectives += 1
-        core.tell_place(op, via, where)
         ring = core.rows("collectives")
         ring.append({"number": core.collectives, "op": op, "via": via, "site": where})
         if len(ring) > RING:

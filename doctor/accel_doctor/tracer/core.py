@@ -8,8 +8,12 @@ PHASES = ("start", "data", "forward", "backward", "step", "loop", "save", "colle
 _NUMBERS = {name: number for number, name in enumerate(PHASES)}
 RECORD = struct.Struct("<QQQQd")
 """Progress, optimizer steps, collectives, phase and time: what the supervisor reads from outside."""
-PLACE_BYTES = 216
-"""After it: the operation, through what, line, function and path of the last collective, a line each."""
+ALIVE = struct.Struct("<dd")
+"""After it, by a thread of its own: its last beat, and since when the script goes round one loop, or 0."""
+PLACE_BYTES = 224
+"""After both: phase, operation, through what, line, function and path of the last watched call, a line each."""
+RECORD_BYTES = RECORD.size + ALIVE.size + PLACE_BYTES
+PLACES = 512
 
 
 class Site(NamedTuple):
@@ -51,6 +55,7 @@ class Core:
         self.thread = 0
         self.memory: Any = None
         """The mapped progress record, where there is one."""
+        self.places: dict[tuple[str, str, str, Site], bytes] = {}
 
     def rows(self, name: str) -> list[Row]:
         """Return the list of that name; it goes into the trace."""
@@ -61,6 +66,8 @@ class Core:
         before = (self.phase, self.op, self.site)
         self.account()
         self.phase, self.op, self.site = phase, op, site or self.site
+        if site is not None:
+            self._tell_place(site)
         self.tick()
         return before
 
@@ -83,11 +90,23 @@ class Core:
                 self.memory, 0, self.progress, self.steps, self.collectives, _NUMBERS[self.phase], self.since
             )
 
-    def tell_place(self, op: str, via: str, site: Site | None) -> None:
-        """Leave word of a collective where it outlives this process."""
-        if self.memory is not None and site is not None:
-            text = f"{op}\n{via}\n{site.line}\n{site.function}\n{site.path}".encode()[:PLACE_BYTES]
-            self.memory[RECORD.size : RECORD.size + PLACE_BYTES] = text.ljust(PLACE_BYTES, b"\0")
+    def _tell_place(self, site: Site) -> None:
+        """Leave word of a watched call where it outlives this process."""
+        if self.memory is None:
+            return
+        key = (self.phase, self.op, self.via[0] if self.via else "", site)
+        place = self.places.get(key)
+        if place is None:
+            text = "\n".join((*key[:3], str(site.line), site.function, site.path))
+            place = text.encode()[:PLACE_BYTES].ljust(PLACE_BYTES, b"\0")
+            if len(self.places) < PLACES:
+                self.places[key] = place
+        self.memory[RECORD.size + ALIVE.size : RECORD_BYTES] = place
+
+    def tell_alive(self, looping_since: float) -> None:
+        """Say that the interpreter answers, and since when the script has gone round one loop."""
+        if self.memory is not None:
+            ALIVE.pack_into(self.memory, RECORD.size, time.time(), looping_since)
 
     def failed(self, what: str, error: BaseException) -> None:
         """Record that a hook broke, once; the user's call goes on."""

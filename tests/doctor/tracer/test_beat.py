@@ -1,5 +1,7 @@
 """What a rank writes stays within its bounds, and can be read."""
 
+import threading
+import time
 from pathlib import Path
 
 import msgspec
@@ -7,7 +9,7 @@ import pytest
 
 from accel_doctor.evidence.run import Trace
 from accel_doctor.evidence.trace_file import read_trace
-from accel_doctor.tracer import beat
+from accel_doctor.tracer import beat, stall
 from accel_doctor.tracer.core import RECORD, Site, core
 
 
@@ -62,3 +64,34 @@ def test_a_progress_record_tells_the_phase(tmp_path: Path, monkeypatch: pytest.M
     progress, _, _, phase, _ = RECORD.unpack_from((tmp_path / "1").read_bytes())
     assert (progress, phase) == (core.progress, 3)
     core.leave(before)
+
+
+def test_a_progress_record_keeps_the_place_of_a_watched_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "memory", None)
+    assert beat.map_progress(str(tmp_path / "1")) == ""
+    core.leave(core.enter("backward", site=Site("/work/train.py", 7, "main")))
+    core.tell_alive(0.0)
+    assert b"backward\n\n\n7\nmain\n/work/train.py\0" in (tmp_path / "1").read_bytes()
+
+
+def test_a_loop_that_changes_nothing_is_told_from_one_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(body: str) -> bool:
+        stop: list[int] = []
+        names = {"stop": stop, "work": []}
+        code = compile(f"def go(stop, work, n=0):\n while not stop:\n  {body}\ngo(stop, work)", "user.py", "exec")
+        thread = threading.Thread(target=exec, args=(code, names), daemon=True)
+        thread.start()
+        monkeypatch.setattr(core, "thread", thread.ident)
+        stillness = stall.Stillness()
+        stillness.look()
+        since = []
+        for _ in range(4):
+            time.sleep(0.01)
+            since.append(stillness.look())
+        stop.append(1)
+        thread.join()
+        return 0 < since[0] == since[-1]
+
+    assert same("pass")
+    assert not same("n += 1")
+    assert not same("work.append(0)")
