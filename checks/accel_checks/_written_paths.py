@@ -59,6 +59,13 @@ def _same_shape(ranks: list[Traced], paths: list[str]) -> bool:
     """Return whether the paths are alike but for numbers and hashes that are not the ranks' numbers."""
     if len({re.sub(VARYING, "#", path) for path in paths}) > 1:
         return False
-    named = all(re.search(rf"(?<!\d)0*{t.rank.rank}(?!\d)", path) for t, path in zip(ranks, paths, strict=True))
-    without = [re.sub(rf"(?<!\d)0*{t.rank.rank}(?!\d)", "#", path) for t, path in zip(ranks, paths, strict=True)]
-    return not (named and len(set(without)) == 1)
+    return not set.intersection(*(_without(t.rank.rank, path) for t, path in zip(ranks, paths, strict=True)))
+
+
+def _without(rank: int | None, path: str) -> set[str]:
+    """Return the path without the rank's number: without all of them, and without each (``__1_0.distcp``)."""
+    number = rf"(?<!\d)0*{rank}(?!\d)"
+    found = list(re.finditer(number, path))
+    return {path[: m.start()] + "#" + path[m.end() :] for m in found} | (
+        {re.sub(number, "#", path)} if found else set()
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from accel_checks._ckp002_run import judge_run
 from accel_checks._source import SOURCE, call_finding, short
 from accel_doctor.check import Check, Finding, Invariant, Judge, Severity
 from accel_doctor.evidence import Evidence
@@ -32,7 +33,7 @@ CHECK = Check(
     invariant=Invariant.FITS,
     title="A shard is saved as if it were the whole",
     why="Under FSDP and ZeRO each rank holds a part: a file that one rank writes cannot be resumed from.",
-    fix="accelerator.save_state(directory) on every rank, or accelerator.get_state_dict(model)",
-    judges=(Judge(needs=SOURCE, judge=judge),),
-    severity=Severity.WARNING,
+    fix="accelerator.save_state(directory) or torch.distributed.checkpoint on every rank, or the gathered "
+    "accelerator.get_state_dict(model), called by all and saved by one",
+    judges=(Judge(needs=("ranks.trace",), judge=judge_run), Judge(needs=SOURCE, judge=judge)),
 )

@@ -36,5 +36,5 @@ CHECK = Check(
     fix="save under `if accelerator.is_main_process:` and then accelerator.wait_for_everyone(), or use "
     "accelerator.save",
     judges=(Judge(needs=("ranks.trace",), judge=judge), CKP003),
-    consequence_of=("LCH003",),
+    consequence_of=("LCH003", "CKP002"),
 )

@@ -10,6 +10,7 @@ from .core import Row, Site, core
 from .wrap import around
 
 MOST = 16
+FULLY_SHARD_COPIES = ("torch.distributed.fsdp._fully_shard", "torch.distributed.fsdp", "torch.distributed._composable")
 _owners: dict[int, tuple[int, str, bool]] = {}
 """By id of a parameter: index of its wrapper, its name, and whether it was trainable when it was wrapped."""
 _rows: "weakref.WeakKeyDictionary[Any, Row]" = weakref.WeakKeyDictionary()
@@ -84,16 +85,23 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
     _inner[index] = weakref.ref(inner)
     for name, parameter in named:
         _owners[id(parameter)] = (index, name, parameter.requires_grad)
-    weakref.finalize(module, _forget, index, [id(p) for _, p in named])
+    weakref.finalize(module, _forget, row, [id(p) for _, p in named])
     return row
 
 
 _inner: dict[int, Any] = {}
 
 
-def _forget(index: int, identities: list[int]) -> None:
+def inside(index: int) -> Any:  # noqa: ANN401
+    """Return the module inside a wrapper; ``None`` once it is gone."""
+    inner = _inner.get(index)
+    return inner() if inner is not None else None
+
+
+def _forget(row: Row, identities: list[int]) -> None:
     """A wrapper is gone; one that nothing ever went through was dropped, and its parameters are still remembered."""
-    if not core.rows("wrapped")[index]["forwards"] and _inner[index]() is not None:
+    index = next((i for i, known in enumerate(core.rows("wrapped")) if known is row), None)
+    if index is None or (not row["forwards"] and inside(index) is not None):
         return
     for identity in identities:
         if _owners.get(identity, (None,))[0] == index:
@@ -122,14 +130,29 @@ def _watch_fully_shard(module: ModuleType) -> None:
         if error is None and args and hasattr(args[0], "named_parameters"):
             inside = {id(m) for m in args[0].modules()}
             units = [row for m, row in list(_rows.items()) if id(m) in inside and row["wrapper"] == "FSDPModule"]
+            _take_out(units)
             row = register(args[0], "FSDPModule")
             if row is not None:
                 row["units"] = [u for unit in units for u in unit["units"]]
                 row["units"].append(row["parameters"] - sum(row["units"]))
-                for unit in units:
-                    core.rows("wrapped").remove(unit)
 
-    around(module, "fully_shard", after=sharded)
+    around(module, "fully_shard", after=sharded, copies=FULLY_SHARD_COPIES)
+
+
+def _take_out(units: list[Row]) -> None:
+    """Forget models that became units of a larger one; those after them move up."""
+    rows = core.rows("wrapped")
+    kept = [i for i, row in enumerate(rows) if not any(row is unit for unit in units)]
+    place = {old: new for new, old in enumerate(kept)}
+    rows[:] = [rows[i] for i in kept]
+    inner = {place[i]: ref for i, ref in _inner.items() if i in place}
+    _inner.clear()
+    _inner.update(inner)
+    for identity, (index, name, trainable) in list(_owners.items()):
+        if index in place:
+            _owners[identity] = (place[index], name, trainable)
+        else:
+            del _owners[identity]
 
 
 def _begin_forward(args: tuple[Any, ...], kwargs: Row) -> Any:  # noqa: ANN401

@@ -5,7 +5,7 @@ import time
 from types import ModuleType
 from typing import Any
 
-from . import devices, files, imports, sites
+from . import devices, files, imports, shards, sites
 from .core import Row, Site, core, find
 from .wrap import around
 
@@ -35,7 +35,8 @@ def _begin_save(args: tuple[Any, ...], kwargs: Row) -> Any:  # noqa: ANN401
 
 
 def _begin_safetensors(args: tuple[Any, ...], kwargs: Row) -> Any:  # noqa: ANN401
-    return _begin(_path(args[1] if len(args) > 1 else kwargs.get("filename")), "safetensors", None)
+    saved = args[0] if args else kwargs.get("tensors")
+    return _begin(_path(args[1] if len(args) > 1 else kwargs.get("filename")), "safetensors", saved)
 
 
 def _begin(path: str, how: str, saved: Any) -> Any:  # noqa: ANN401
@@ -44,8 +45,11 @@ def _begin(path: str, how: str, saved: Any) -> Any:  # noqa: ANN401
     if row is not None:
         row["how"] = how
         prefix = keys_prefix(saved)
-        if prefix and not core.via:
+        if prefix and not core.via and how == "torch.save":
             row["keys_prefix"] = prefix
+        sizes = shards.held(saved) if not core.via or core.via[0] == "save" else None
+        if sizes is not None:
+            row["held_elements"], row["whole_elements"] = sizes
     _count("torch.save", where)
     return time.perf_counter(), core.enter("save", how, where), where
 

@@ -58,6 +58,10 @@ class Written(Record, frozen=True, kw_only=True):
     """The Accelerator's method that wrote it."""
     keys_prefix: str = ""
     """``module.`` or ``_orig_mod.`` when the keys of a saved state begin with it."""
+    held_elements: int | None = None
+    """Of the shards in a saved state, the elements that this rank held; ``None`` where nothing in it was a shard."""
+    whole_elements: int | None = None
+    """Elements of the same parameters and optimizer states as a whole."""
 
 
 class Called(Record, frozen=True, kw_only=True):
