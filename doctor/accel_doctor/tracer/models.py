@@ -69,6 +69,7 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
         "parameters": sum(_size(p) for _, p in named),
         "trainable": sum(p.requires_grad for _, p in named),
         "find_unused": bool(getattr(module, "find_unused_parameters", False)),
+        "broadcast_buffers": getattr(module, "broadcast_buffers", None),
         "forwards": 0,
         "synced_forwards": 0,
         "skipped_steps": 0,

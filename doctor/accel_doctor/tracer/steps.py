@@ -8,7 +8,7 @@ import zlib
 from types import ModuleType
 from typing import Any
 
-from . import backwards, imports, models, sites
+from . import backwards, buffers, imports, models, sites
 from .core import Row, core
 from .wrap import around
 
@@ -204,7 +204,7 @@ def _is_power(number: int) -> bool:
 
 
 def _note_replica(optimizer: Any, row: Row) -> None:  # noqa: ANN401
-    """Record a checksum after steps 1, 2, 4, 8 …: of at most 4 MiB of the parameters."""
+    """Record checksums after steps 1, 2, 4, 8 …: of at most 4 MiB of the parameters, and of buffers."""
     parameters = _parameters(optimizer)
     sharded = (
         row.get("wrapper") is not None and core.rows("wrapped")[row["wrapper"]]["wrapper"] != "DistributedDataParallel"
@@ -221,7 +221,13 @@ def _note_replica(optimizer: Any, row: Row) -> None:  # noqa: ANN401
         data = data[: 1 << 16] if data.dim() else data
         total += data.numel() * data.element_size()
         checksum = zlib.crc32(memoryview(_bytes(data)), checksum)
-    core.rows("replicas").append({"step": row["steps"], "parameters": checksum, "sharded": sharded})
+    seen: Row = {
+        "step": row["steps"],
+        "parameters": checksum,
+        "sharded": sharded,
+        "buffers": buffers.note(row["steps"]),
+    }
+    core.rows("replicas").append(seen)
 
 
 def _bytes(data: Any) -> Any:  # noqa: ANN401

@@ -81,6 +81,12 @@ class Wrapped(Record, frozen=True, kw_only=True):
     """Bytes of parameters that this rank holds."""
     device: str = ""
     """Where its first parameter was when it was wrapped: ``cpu``, ``cuda:1``."""
+    broadcast_buffers: bool | None = None
+    """DDP copies the first rank's buffers over the others' before each forward; ``None`` for other wrappers."""
+    buffers: dict[str, int] = {}
+    """A checksum of each buffer that a checkpoint holds, at most 48, after the step ``buffers_step``."""
+    buffer_count: int = 0
+    buffers_step: int | None = None
 
 
 class Stepped(Record, frozen=True, kw_only=True):
@@ -159,6 +165,8 @@ class Replica(Record, frozen=True, kw_only=True):
     step: int
     parameters: int
     sharded: bool = False
+    buffers: int | None = None
+    """A checksum of the buffers of every wrapped model; ``None`` where they have none."""
 
 
 class Draws(Record, frozen=True, kw_only=True):
