@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from . import imports, loaders, models, rows, saves, sites
-from .core import Row, core
+from .core import Row, Site, core
 from .wrap import around
 
 MOST = 24
@@ -36,6 +36,7 @@ def install() -> None:
 def _watch(module: ModuleType) -> None:
     iterator = module._BaseDataLoaderIter
     around(module.DataLoader, "__init__", after=_loader_made)
+    around(module.DataLoader, "__len__", _caller, _counted)
     around(iterator, "__init__", after=_opened)
     around(iterator, "_reset", after=_reset)
     around(iterator, "_next_index", after=_indexed)
@@ -58,6 +59,19 @@ def _loader_made(token: object, args: tuple[Any, ...], kwargs: Row, result: obje
     del token, kwargs, result
     if error is None:
         loaders.note_made(args[0])
+
+
+def _caller(args: tuple[Any, ...], kwargs: Row) -> Site | None:
+    """Return the site of ``len(loader)`` where the script itself asks, not a library for it."""
+    del args, kwargs
+    frame = sys._getframe(2)
+    return sites.of(frame) if sites.is_user(frame.f_code.co_filename) else None
+
+
+def _counted(token: Site | None, args: tuple[Any, ...], kwargs: Row, result: Any, error: object) -> None:  # noqa: ANN401
+    del kwargs
+    if error is None:
+        loaders.note_length(args[0], int(result), token)
 
 
 def _opened(token: object, args: tuple[Any, ...], kwargs: Row, result: object, error: object) -> None:

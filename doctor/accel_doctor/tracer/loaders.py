@@ -14,6 +14,8 @@ _made: "weakref.WeakKeyDictionary[Any, Site | None]" = weakref.WeakKeyDictionary
 _prepared: "weakref.WeakKeyDictionary[Any, Site | None]" = weakref.WeakKeyDictionary()
 _made_of: dict[int, tuple[Any, Site | None]] = {}
 """By id of a data set: what loader of it was made where, before prepare made another."""
+_read: dict[int, tuple[Any, Site | None, int]] = {}
+"""By id of a data set: where the script read the length of its loader before prepare, and what it was."""
 _origins: "weakref.WeakKeyDictionary[Any, Site | None]" = weakref.WeakKeyDictionary()
 SHARDERS = ("BatchSamplerShard", "IterableDatasetShard", "DataLoaderDispatcher", "DistributedSampler")
 SHUFFLERS = ("RandomSampler", "SeedableRandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
@@ -28,6 +30,23 @@ def note_made(loader: Any) -> None:  # noqa: ANN401
     _made[loader] = sites.site()
     with suppress(TypeError):
         _made_of[id(loader.dataset)] = (weakref.ref(loader.dataset), _made[loader])
+
+
+def note_length(loader: Any, length: int, where: Site | None) -> None:  # noqa: ANN401
+    """Record where the script itself read a loader's length while nothing had prepared it."""
+    if where is None or _is_prepared(loader):
+        return
+    with suppress(TypeError):
+        _read[id(loader.dataset)] = (weakref.ref(loader.dataset), where, length)
+
+
+def _is_prepared(loader: Any) -> bool:  # noqa: ANN401
+    return any("accelerate" in c.__module__ for c in type(loader).__mro__) or loader in _prepared
+
+
+def _length_before(dataset: Any) -> Row:  # noqa: ANN401
+    known = _read.get(id(dataset))
+    return {"length_site": known[1], "length_before": known[2]} if known and known[0]() is dataset else {}
 
 
 def note_origin(part: Any) -> None:  # noqa: ANN401
@@ -61,7 +80,8 @@ def describe(loader: Any) -> Row:  # noqa: ANN401
         "origin_site": next((_origins[o] for o in (dataset, *samplers) if _is_known(o)), None),
         "prepared_site": _prepared.get(loader),
         "class_name": type(loader).__name__,
-        "prepared": any("accelerate" in c.__module__ for c in type(loader).__mro__) or loader in _prepared,
+        "prepared": _is_prepared(loader),
+        **_length_before(loader.dataset),
         "samplers": names,
         "sharded_by": sharded,
         "shuffled": any(n in SHUFFLERS for n in names) or any(getattr(s, "shuffle", False) is True for s in samplers),

@@ -55,6 +55,9 @@ class Loaded(Record, frozen=True, kw_only=True):
     batch_size: int | None = None
     """Rows of a batch of this rank, as configured."""
     workers: int = 0
+    length_before: int | None = None
+    """Batches, as the script itself read them by ``len()`` before prepare; ``None`` where it did not."""
+    length_site: Site | None = None
     dataset: str = ""
     dataset_length: int | None = None
     base_length: int | None = None
