@@ -118,6 +118,12 @@ DAT013 = flow_judge(
 )
 DAT014 = flow_judge(
     Says(
+        "sampler.seed_by_rank",
+        "the sampler's seed differs by rank: each rank takes its share of another order, so that samples come twice "
+        "and others never",
+        wanted="one seed for all ranks",
+    ),
+    Says(
         "split.by_rank",
         "{name} draws after a seed that differs by rank (line {seed_line}): every rank has another split, so "
         "that the parts "

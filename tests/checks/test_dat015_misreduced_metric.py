@@ -47,3 +47,18 @@ def test_the_fault_is_found_at_its_line() -> None:
 
 def test_a_healthy_script_passes() -> None:
     assert findings(CHECK, read(HEALTHY)) == ()
+
+
+COUNTED = SICK.replace("total = torch.zeros(1)\n", "total = torch.zeros(1)\ncount = 0\n").replace(
+    "    total += model(x).sum()\nmean = accelerator.reduce(total) / len(loader)\n",
+    "    total += model(x).sum()\n    count += 1\nmean = accelerator.reduce(total, reduction='sum').item() / count\n",
+)
+
+
+def test_batches_that_a_rank_counts_itself_are_its_own() -> None:
+    (found,) = findings(CHECK, read(COUNTED))
+    assert found.location is not None
+    assert found.location.line == 16
+    of_all = COUNTED.replace("/ count", "/ (count * accelerator.num_processes)")
+    assert findings(CHECK, read(of_all)) == ()
+    assert findings(CHECK, read(COUNTED.replace("/ count", "/ accelerator.reduce(torch.tensor(count))"))) == ()

@@ -199,10 +199,20 @@ class Reader(Imports):
 
     def _augmented(self, node: ast.AugAssign) -> None:
         super()._augmented(node)
-        if isinstance(node.target, ast.Name) and self._evaluates(node.target.id):
-            held = self.scope.names.get(node.target.id)
-            if held is not None:
-                self.scope.names[node.target.id] = held.but(marks=held.marks | {"eval_sum"})
+        held = self.scope.names.get(node.target.id) if isinstance(node.target, ast.Name) else None
+        if held is None or not isinstance(node.target, ast.Name):
+            return
+        marks = {"eval_sum"} if self._evaluates(node.target.id) else set()
+        if self._counts(node):
+            marks.add("len_prepared")
+        self.scope.names[node.target.id] = held.but(marks=held.marks | marks)
+
+    def _counts(self, node: ast.AugAssign) -> bool:
+        """Return whether a name counts the batches that one rank takes."""
+        inner = self.loops[-1] if self.loops else None
+        one = isinstance(node.op, ast.Add) and isinstance(node.value, ast.Constant) and node.value.value == 1
+        sharded = inner is not None and inner.kind == "data" and inner.source is not None and bool(inner.source.wrapped)
+        return one and sharded
 
     def collecting(self, name: str, owner: Value) -> None:
         """Mark a list that collects what one rank evaluates."""

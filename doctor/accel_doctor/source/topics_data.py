@@ -190,6 +190,10 @@ def draws(notes: Notes) -> Iterator[Flow]:
     """Splits and orders of data that differ between ranks."""
     if not notes.distributed:
         return
+    for thing in notes.reader.things:
+        seed = thing.kwargs.get("seed")
+        if thing.kind == "DistributedSampler" and thing.node is not None and seed is not None and seed.taint & RANK:
+            yield at("sampler.seed_by_rank", thing.node, thing.path, thing.name)
     seeds = notes.of("seed")
     for event in notes.of("draw"):
         name = str(event.extra["name"])

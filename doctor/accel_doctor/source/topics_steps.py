@@ -36,6 +36,23 @@ def schedulers(notes: Notes) -> Iterator[Flow]:
                 yield from _scheduler(notes, thing, event)
 
 
+def short_schedules(notes: Notes) -> Iterator[Flow]:
+    """Schedules of the unsharded loader's length that are stepped once for each batch of one rank."""
+    if notes.says(r"split_batches\s*=\s*True"):
+        return
+    for thing in notes.reader.things:
+        if thing.role != "scheduler" or thing.prepared is not None or thing.node is None:
+            continue
+        total, text = _total(thing)
+        if total is None or total.thing is None or total.marks & {"world", "len_prepared", "maybe"}:
+            continue
+        counted = "len_raw" in total.marks and total.thing.prepared is not None
+        steps = [e for e in notes.of("scheduler.step") if e.value is not None and e.value.thing is thing]
+        loops = [loop for e in steps if (loop := notes.training_loop(e)) is not None]
+        if counted and loops and all(x.source is not None and x.source.wrapped for x in loops):
+            yield at("schedule.unsharded", thing.node, thing.path, total.thing.name, certain=False, total=text)
+
+
 def _scheduler(notes: Notes, thing: Thing, event: Event) -> Iterator[Flow]:
     if thing.kind in UNTOUCHED or (thing.args and thing.args[0].const in ("constant", "constant_with_warmup")):
         return
@@ -248,4 +265,4 @@ def _every_micro_batch(notes: Notes) -> Iterator[Flow]:
             return
 
 
-TOPICS = (schedulers, bounds, accumulation)
+TOPICS = (schedulers, short_schedules, bounds, accumulation)

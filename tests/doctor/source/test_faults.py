@@ -191,6 +191,9 @@ FAULTS = {
     "split after own seeds": script(
         "    accelerator = Accelerator()\n    set_seed(42, device_specific=True)\n    train, val = random_split(TensorDataset(torch.randn(64, 4)), [48, 16])  #! DAT014\n"
     ),
+    "sampler's seed by rank": script(
+        "    dist.init_process_group('gloo')\n    rank = dist.get_rank()\n    data = TensorDataset(torch.randn(64, 4))\n    sampler = DistributedSampler(data, seed=7 + rank)  #! DAT014\n"
+    ),
     "seed on main": script(
         "    accelerator = Accelerator()\n    if accelerator.is_main_process:\n        set_seed(42)  #! DAT016\n"
     ),
