@@ -1,8 +1,6 @@
 import pytest
 from msgspec.structs import replace
 
-import pytest
-
 from accel_checks.dat007_steps_from_unsharded_length import CHECK
 from accel_doctor.check import Severity
 from accel_doctor.testing import findings, outcome
