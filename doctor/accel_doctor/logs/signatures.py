@@ -51,16 +51,15 @@ def signatures() -> dict[str, Signature]:
 
 
 @cache
-def by_needle() -> tuple[re.Pattern[str], tuple[Signature, ...]]:
-    """Return one pattern of all needles, and the signatures in order."""
+def by_needle() -> tuple[tuple[str, ...], tuple[Signature, ...]]:
+    """Return all needles, and the signatures in order."""
     known = tuple(signatures().values())
-    needles = sorted({n for s in known for n in s.needles}, key=lambda n: (-len(n), n))
-    return re.compile("|".join(map(re.escape, needles))), known
+    return tuple(sorted({n for s in known for n in s.needles})), known
 
 
 def may_tell(text: str) -> bool:
     """Return whether a line has a needle of any signature."""
-    return bool(by_needle()[0].search(text))
+    return any(map(text.__contains__, by_needle()[0]))  # faster than one pattern of them all, and needs no compiling
 
 
 def find(text: str) -> tuple[Signature, re.Match[str]] | None:
