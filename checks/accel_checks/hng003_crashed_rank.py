@@ -43,5 +43,5 @@ CHECK = Check(
     why="The launcher then stops the other ranks, whose errors only say that a peer is gone.",
     fix="mend the error of the first rank; the others' are its consequences",
     judges=(Judge(needs=("ranks.trace",), judge=judge), from_log("HNG003")),
-    consequence_of=("GRD006", "GRD012", "DAT006", "LOG005", "LCH014"),
+    consequence_of=("GRD006", "GRD012", "DAT006", "LOG005", "LCH014", "RNK006"),
 )

@@ -9,6 +9,7 @@ from accel_checks._log import from_log
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Ending, Evidence, Rank
 from accel_doctor.hang import explain
+from accel_doctor.traces import place, where
 
 ECHOES = (
     "Connection closed by peer",
@@ -39,7 +40,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     hang = explain(evidence)
     if hang is not None and hang.id != "HNG001":
         raise NotApplicable(f"the ranks lost each other: {hang.id} says why")
-    dead = sorted((r for r in evidence.world if _died(r)), key=_order)
+    dead = sorted((r for r in evidence.world if _died(r) and not _left_well(evidence, r)), key=_order)
     if evidence.cut == "disk":
         dead = [r for r in dead if r.end and r.end.how != "vanished"]
     echoes = [r for r in dead if _is_echo(r)]
@@ -69,6 +70,14 @@ def _told(evidence: Evidence) -> bool:
     return all(r.trace is not None and r.end is not None for r in evidence.world) and bool(evidence.world)
 
 
+def _left_well(evidence: Evidence, rank: Rank) -> bool:
+    """Return whether a rank left by ``os._exit(0)`` in a run that nobody missed it in."""
+    end, ending = rank.end, evidence.ending
+    left = rank.trace is not None and end is not None and end.how == "exit" and end.exit_code == 0
+    missed = any(r.trace is not None and r.trace.failure is not None for r in evidence.world)
+    return left and not missed and ending is not None and ending.exit_code == 0 and not ending.stopped_by
+
+
 def _died(rank: Rank) -> bool:
     return rank.end is not None and rank.end.how in ("signal", "error", "exit", "vanished")
 
@@ -93,6 +102,7 @@ def _death(culprits: list[Rank], echoes: list[Rank]) -> Finding:
         wanted="every rank runs to its end",
         ranks=ranks_of(culprits),
         host=first.host,
+        location=place(first.trace.exit_site) if first.trace is not None else None,
         values=_values(first),
         evidence=(
             *(f"{r.name} {_how(r)}" for r in culprits[1:4]),
@@ -110,7 +120,8 @@ def _how(rank: Rank) -> str:
         return f"was killed by signal {_signal_name(end.signal)}"
     if end.how == "error":
         return f"failed: {end.error}"
-    return f"left with exit code {end.exit_code} before its work was done"
+    by = f" by os._exit at {where(rank.trace.exit_site)}" if rank.trace is not None and rank.trace.exit_site else ""
+    return f"left with exit code {end.exit_code}{by} before its work was done"
 
 
 def _signal_name(number: int | None) -> str:
@@ -206,5 +217,6 @@ CHECK = Check(
         "LCH012",
         "NET005",
         "RNK002",
+        "RNK006",
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
+from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Evidence, Group, Guards, Rank
 
 
@@ -69,6 +69,49 @@ def _untrue(seen: list[Guarded]) -> Iterator[Finding]:
         )
 
 
+def judge_numbers(evidence: Evidence) -> Iterator[Finding]:
+    """Find processes that took part in one world of a run at the same time, under one RANK."""
+    ranks = [r for r in evidence.world if r.rank is not None and (r.env_world_size or 1) > 1]
+    if len(ranks) < 2:
+        raise NotApplicable("fewer than two processes have a RANK")
+    worlds: dict[tuple[str, str, int | None, int], list[Rank]] = {}
+    for rank in ranks:
+        meets = [rank.environment.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT")]
+        if all(meets) and rank.rank is not None:
+            worlds.setdefault((meets[0], meets[1], rank.env_world_size, rank.rank), []).append(rank)
+    for twins in worlds.values():
+        together = [r for r in twins if any(_overlap(r, other) for other in twins if other is not r)]
+        if together:
+            yield _twins(together)
+
+
+def _overlap(first: Rank, second: Rank) -> bool:
+    """Return whether one process had started before the other's last sign of life."""
+    spans = [(r.started_s, _last_sign(r)) for r in (first, second)]
+    (a, a_end), (b, b_end) = spans
+    return a is not None and b is not None and a <= b_end and b <= a_end
+
+
+def _last_sign(rank: Rank) -> float:
+    told = rank.end.at_s if rank.end is not None else None
+    return told or (rank.trace.position.since_s if rank.trace is not None else 0.0)
+
+
+def _twins(ranks: list[Rank]) -> Finding:
+    first = ranks[0]
+    pids = ", ".join(f"pid {r.pid} on {r.host} (LOCAL_RANK {r.local_rank})" for r in ranks[:4])
+    place = ":".join(first.environment[n] for n in ("MASTER_ADDR", "MASTER_PORT"))
+    return Finding(
+        message=f"{len(ranks)} processes of one world of {first.env_world_size}, which meets at {place}, have "
+        f"RANK={first.rank}: another number is missing, and the others wait for it",
+        seen=pids,
+        wanted=f"each of RANK 0 to {(first.env_world_size or 1) - 1} once",
+        ranks=ranks_of([first]),
+        host=first.host,
+        values={"processes": len(ranks), "world_size": first.env_world_size or 1},
+    )
+
+
 GUARDS = (
     ("accelerator.print", "accelerator_print", "is_local_main"),
     ("get_logger().info", "logger", "is_main"),
@@ -84,6 +127,9 @@ CHECK = Check(
     why="Logging, trackers and checkpoints are guarded by it: with two, each line and file is written twice; with "
     "none, never.",
     fix="let the launcher set RANK and LOCAL_RANK; do not set them by hand or inherit them from another launch",
-    judges=(Judge(needs=("ranks.group", "ranks.guards"), judge=judge),),
-    consequence_of=("LCH003", "RNK001", "RNK005"),
+    judges=(
+        Judge(needs=("ranks.trace",), judge=judge_numbers),
+        Judge(needs=("ranks.group", "ranks.guards"), judge=judge),
+    ),
+    consequence_of=("LCH003", "LCH012", "RNK005"),
 )

@@ -1,8 +1,11 @@
 import msgspec
 
 from accel_checks.rnk001_missing_rank import CHECK
+from accel_doctor.check import Location
 from accel_doctor.evidence import Ending, RankEnd
+from accel_doctor.evidence.run import Failure
 from accel_doctor.testing import findings, healthy_rank, healthy_run, outcome, sick_rank
+from accel_doctor.testing_trace import at, healthy_traced_rank, healthy_user_run
 
 
 def test_a_rank_killed_by_a_signal_is_named_with_the_signal() -> None:
@@ -102,3 +105,13 @@ def test_what_ranks_could_not_write_on_a_full_disk_is_not_held_against_them() ->
 
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_run()).outcome.value == "passed"
+
+
+def test_a_rank_that_leaves_by_os_exit_is_a_fault_only_where_others_missed_it() -> None:
+    left = msgspec.structs.replace(healthy_traced_rank(1, exit_site=at(41)), end=RankEnd(how="exit", exit_code=0))
+    assert findings(CHECK, healthy_user_run(ranks=(healthy_traced_rank(0), left))) == ()
+    lost = Failure(kind="RuntimeError", message="Connection closed by peer", at_s=1.0, peer_gone=True)
+    missed = healthy_user_run(ranks=(healthy_traced_rank(0, failure=lost), left), ending=Ending(exit_code=1))
+    (finding,) = findings(CHECK, missed)
+    assert "left with exit code 0 by os._exit at train.py:41 before its work was done" in finding.message
+    assert finding.location == Location("train.py", 41)

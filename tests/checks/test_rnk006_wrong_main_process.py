@@ -1,8 +1,9 @@
 from msgspec.structs import replace
 
 from accel_checks.rnk006_wrong_main_process import CHECK
-from accel_doctor.evidence import Evidence, Guards, Rank
+from accel_doctor.evidence import Evidence, Guards, Rank, RankEnd
 from accel_doctor.testing import changed, findings, healthy_rank, healthy_run, outcome
+from accel_doctor.testing_trace import healthy_traced_rank, healthy_user_run
 
 ALL = Guards(accelerator_print=1, logger=1, on_main=1, on_local_main=1)
 NONE = Guards(accelerator_print=0, logger=0, on_main=0, on_local_main=0)
@@ -55,3 +56,33 @@ def test_one_local_main_process_on_each_of_two_hosts_is_right() -> None:
 
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_run()).outcome.value == "passed"
+
+
+def together(first: int, second: int, port: str = "29500", started_s: float = 100.5) -> Evidence:
+    """Return two processes of a run with these RANKs; the second meets at a port, and starts at a time."""
+    ranks = [
+        replace(
+            healthy_traced_rank(number),
+            pid=pid,
+            environment={"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": meets},
+            started_s=at_s,
+            end=RankEnd(how="finished", at_s=at_s + 9),
+        )
+        for pid, number, meets, at_s in ((1, first, "29500", 100.0), (2, second, port, started_s))
+    ]
+    return healthy_user_run(ranks=tuple(ranks))
+
+
+def test_two_processes_with_one_rank_in_a_run() -> None:
+    (finding,) = findings(CHECK, together(0, 0))
+    assert finding.message == (
+        "2 processes of one world of 2, which meets at 127.0.0.1:29500, have RANK=0: another number is missing, and "
+        "the others wait for it"
+    )
+    assert finding.values == {"processes": 2, "world_size": 2}
+
+
+def test_one_rank_twice_is_no_fault_in_two_worlds_or_one_after_the_other() -> None:
+    assert outcome(CHECK, together(0, 1)).outcome.value == "passed"
+    assert findings(CHECK, together(0, 0, port="29501")) == ()
+    assert findings(CHECK, together(0, 0, started_s=200.0)) == ()

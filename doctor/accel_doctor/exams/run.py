@@ -142,7 +142,9 @@ def _sweep(job: Job) -> tuple[int, ...]:
 def _ended(rank: Rank, ended: Ended) -> Rank:
     """Return a rank with how it ended and what was seen of it from outside."""
     watch = ended.ranks.get(rank.pid) if rank.host == socket.gethostname() else None
-    end = rank.end or (ended.ends.get(rank.pid) if watch else None)
+    seen = ended.ends.get(rank.pid) if watch else None
+    ended_badly = seen is not None and (seen.how == "signal" or bool(seen.exit_code))
+    end = seen if rank.end is not None and rank.end.how == "finished" and ended_badly else rank.end or seen
     if end is None and watch is not None:
         alive = watch.state not in ("", "Z")
         failed = rank.trace.failure if rank.trace else None

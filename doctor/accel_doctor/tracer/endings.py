@@ -34,8 +34,26 @@ def install(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
 
     sys.excepthook = ended
     _install_in_child(writer)
+    _watch_exit(writer)
     steps = os.environ.get("ACCEL_DOCTOR_STEPS", "")
     core.fields["_stop_at"] = int(steps) if steps.isdigit() else 0
+
+
+def _watch_exit(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank
+    """Write what was seen before ``os._exit``, after which nothing of this process runs."""
+    leave = os._exit
+
+    def _exit(status: int) -> None:
+        if core.on and not writer.lock.locked():
+            try:
+                core.fields["exit_site"] = sites.site()
+                writer.summary(force=True)
+                writer.line({"end": {"how": "exit", "exit_code": status & 0xFF, "at_s": time.time()}})
+            except Exception as problem:  # noqa: BLE001 - a tracer hook
+                core.failed("_exit", problem)
+        leave(status)
+
+    os._exit = _exit  # type: ignore[assignment]
 
 
 def _install_in_child(writer: Any) -> None:  # noqa: ANN401 - the writer of this rank

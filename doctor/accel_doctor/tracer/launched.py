@@ -13,7 +13,7 @@ from .redaction import without_secrets
 from .wrap import around
 
 ALLOWED = re.compile(
-    r"^(ACCELERATE_|NCCL_|TORCH_|TORCHELASTIC_|FSDP_|PARALLELISM_CONFIG_|GLOO_|OMP_|CUDA_|HIP_|SLURM_)"
+    r"^(ACCELERATE_|NCCL_|TORCH_|TORCHELASTIC_|FSDP_|PARALLELISM_CONFIG_|GLOO_|OMP_|CUDA_|HIP_|SLURM_|MASTER_(ADDR|PORT)$)"
 )
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CRED", re.IGNORECASE)
 OPTION = re.compile(r"precision|fp16|bf16|batch|accum|seed|max_(train_)?steps|total_steps", re.IGNORECASE)

@@ -59,6 +59,27 @@ for _ in range(3):
     optimizer.step()
 """
 
+LEAVES = """import os, sys, time, torch
+from accelerate import Accelerator
+accelerator = Accelerator(cpu=True)
+model = torch.nn.Linear(4, 1)
+model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1))
+for step in range(6):
+    accelerator.backward(model(torch.randn(8, 4)).mean())
+    optimizer.step()
+    if step == {step} and accelerator.process_index == 1:
+        {leave}
+"""
+SAME_RANK = """import os, subprocess, sys
+if "RANK" not in os.environ:
+    os.environ.update(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="{port}", RANK="0")
+    ranks = [subprocess.Popen([sys.executable, "train.py"], env={**os.environ, "LOCAL_RANK": n}) for n in "01"]
+    raise SystemExit(max(rank.wait() for rank in ranks))
+import datetime
+import torch.distributed as dist
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=15))
+"""
+
 
 class Case(NamedTuple):
     """A script, how it is started, and the lines that each check names in it."""
@@ -93,6 +114,16 @@ CASES = {
         PYTHON,
         {"LCH016": [2]},
     ),
+    "a rank that leaves half-way without a word": Case(
+        LEAVES.replace("{step}", "3").replace("{leave}", "os._exit(0)"), TORCHRUN, {"RNK001": [10]}
+    ),
+    "a rank that leaves at its end without a word": Case(
+        LEAVES.replace("{step}", "5").replace("{leave}", "os._exit(0)"), TORCHRUN, {}
+    ),
+    "a rank that leaves at its end with an exit code": Case(
+        LEAVES.replace("{step}", "5").replace("{leave}", "sys.exit(3)"), TORCHRUN, {"RNK001": [None]}
+    ),
+    "two processes with one RANK": Case(SAME_RANK, PYTHON, {"RNK006": [None]}),
     "one process": Case(REPLICATES.format(model="torch.nn.Linear(4, 1)"), PYTHON, {}),
 }
 

@@ -5,6 +5,7 @@ from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, 
 from accel_doctor.evidence.run.data import Loaded, Resume
 from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
 from accel_doctor.evidence.run.progress import Failure, Position, Stall, Times
+from accel_doctor.evidence.run.site import Site
 from accel_doctor.evidence.run.training import (
     Accelerated,
     Backward,
@@ -56,6 +57,8 @@ class Trace(Record, frozen=True, kw_only=True):
     first_step_s: float | None = None
     last_step_s: float | None = None
     failure: Failure | None = None
+    exit_site: Site | None = None
+    """Where the script left by ``os._exit``, past all that should come at its end."""
     kept_files: int = 0
     """Saves over a file that was there, left out because this was a rehearsal."""
     pushes_left_out: int = 0
