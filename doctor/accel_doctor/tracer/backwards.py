@@ -3,7 +3,7 @@
 from types import ModuleType
 from typing import Any
 
-from . import imports, sites
+from . import imports, sites, tokens
 from .core import Row, core, find
 from .wrap import around
 
@@ -63,8 +63,10 @@ def _note(loss: Any, through: str) -> Any:  # noqa: ANN401
         row["count"] = row.get("count", 0) + 1
         row["wrapped"] = row.get("wrapped", 0) + bool(fresh)
         row["in_accumulate"] = row.get("in_accumulate", 0) + bool(core.fields.get("_accumulating"))
+        first = loss[0] if isinstance(loss, (list, tuple)) and loss else loss
         if row["count"] <= 4:
-            row.update(_division(loss[0] if isinstance(loss, (list, tuple)) and loss else loss))
+            row.update(_division(first))
+        tokens.note(row, first)
     loader = core.fields.get("_epoch")
     if loader is not None:
         loader["backwards"] = loader.get("backwards", 0) + 1
@@ -98,13 +100,9 @@ def _division(loss: Any) -> Row:  # noqa: ANN401
     kind = node.name() if node is not None else ""
     if node is None or kind not in ("DivBackward0", "MulBackward0"):
         return {}
-    other = getattr(node, "_saved_other", None)
-    if other is None or getattr(other, "requires_grad", False):
+    other = tokens.constant(node)
+    if other is None:
         return {}
-    if hasattr(other, "numel"):
-        if other.numel() != 1 or other.device.type != "cpu" or other.dim():
-            return {}
-        other = other.item()
-    divisor = float(other) if kind == "DivBackward0" else (1 / float(other) if other else 0.0)
+    divisor = other if kind == "DivBackward0" else (1 / other if other else 0.0)
     inputs = [n.name() for n, _ in node.next_functions if n is not None]
     return {"divided_by": round(divisor, 6), "summed": inputs[:1] == ["AddBackward0"]}

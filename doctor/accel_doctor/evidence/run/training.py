@@ -143,6 +143,19 @@ class Scheduled(Record, frozen=True, kw_only=True):
     length_name: str = ""
 
 
+class TokenLoss(Record, frozen=True, kw_only=True):
+    """The micro-batches of one optimizer step whose loss was a mean cross entropy, one number each."""
+
+    step: int
+    tokens: tuple[int, ...] = ()
+    """Targets that counted: those left out by ``ignore_index`` are not in it."""
+    targets: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    """Rows of the batch; 0 where they are not known."""
+    factors: tuple[float, ...] = ()
+    """By what number the script multiplied the mean, before accelerate divides."""
+
+
 class Backward(Record, frozen=True, kw_only=True):
     """Backward calls of one site."""
 
@@ -157,6 +170,8 @@ class Backward(Record, frozen=True, kw_only=True):
     summed: bool = False
     """What was divided is a sum of losses."""
     in_accumulate: int = 0
+    token_losses: tuple[TokenLoss, ...] = ()
+    """Of the first 16 optimizer steps."""
 
 
 class Replica(Record, frozen=True, kw_only=True):
