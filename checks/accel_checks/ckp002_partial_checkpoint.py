@@ -11,12 +11,20 @@ SHARDED = ("deepspeed", "fsdp")
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
-    """Find optimizer states that one rank saves alone in a script for FSDP or DeepSpeed."""
+    """Find states that one rank saves alone of an optimizer under FSDP or DeepSpeed, or of a model in fully_shard."""
     source = evidence.source
     sharded = {f.path: s for f in (source.files if source else ()) for s in SHARDED if s in f.frameworks}
     for call in source.reached("save") if source else ():
         strategy = sharded.get(call.path)
-        if strategy and call.note == "optimizer" and "rank" not in call.varies_by:
+        if call.note == "sharded" and call.ranks != "all":
+            yield call_finding(
+                call,
+                f"{short(call)} saves the state of a model that fully_shard has sharded, on {call.ranks} only: its "
+                "tensors hold that rank's part",
+                Severity.ERROR,
+                "get_model_state_dict(model, options=StateDictOptions(full_state_dict=True)) on every rank, saved by one",
+            )
+        elif strategy and call.note == "optimizer" and "rank" not in call.varies_by:
             name = {"deepspeed": "DeepSpeed ZeRO", "fsdp": "FSDP"}[strategy]
             yield call_finding(
                 call,

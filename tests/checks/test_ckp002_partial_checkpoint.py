@@ -87,3 +87,36 @@ def test_what_is_whole_or_not_known_is_silent(name: str) -> None:
 
 def test_where_nothing_is_sharded_the_run_has_nothing_to_say() -> None:
     assert outcome(CHECK, healthy_user_run()).outcome.value == "skipped"
+
+
+SHARDED = """\
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.checkpoint.state_dict import get_model_state_dict
+
+dist.init_process_group("gloo")
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+for layer in model:
+    fully_shard(layer)
+fully_shard(model)
+if dist.get_rank() == 0:
+    torch.save({"model": model.state_dict()}, "last.pt")
+"""
+
+
+def test_source_that_saves_a_sharded_model_on_one_rank() -> None:
+    (found,) = findings(CHECK, read(SHARDED))
+    assert found.location is not None
+    assert (found.location.line, found.severity) == (12, Severity.ERROR)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        'torch.save({"model": model.state_dict()}, f"last_{dist.get_rank()}.pt")',
+        'state = get_model_state_dict(model)\nif dist.get_rank() == 0:\n    torch.save(state, "last.pt")',
+    ],
+)
+def test_source_that_saves_each_part_or_the_gathered_whole_passes(saved: str) -> None:
+    assert findings(CHECK, read(SHARDED[: SHARDED.index("if dist")] + saved + "\n")) == ()

@@ -233,6 +233,8 @@ def _saved(reader: Reader, visit: Visit) -> str:
         return "wrapped"
     if any(s.thing is not None and s.thing.role == "optimizer" and s.text == "wrapped" for s in states):
         return "optimizer"
+    if any(s.thing is not None and s.thing.role == "model" and s.text == "fsdp2" for s in states):
+        return "sharded"
     return "state" if states or any(k in short(visit.node, 300) for k in ("state_dict", "ckpt", "checkpoint")) else ""
 
 
