@@ -250,6 +250,9 @@ def _sequence(evidence: Evidence, standing: list[Standing], ranks: list[Traced])
     if number is None:
         return None
     odd = _odd(evidence, [c[number] for c in calls])
+    code = code_of(evidence, odd.site)
+    if len({c[number].site for c in calls}) == 1 and not (code and code.guard_line):
+        return None
     same = [s for s, c in zip(standing, calls, strict=True) if _key(c[number]) == _key(odd)]
     others = [s for s in standing if s not in same]
     other = next(c[number] for c in calls if _key(c[number]) != _key(odd))
@@ -273,14 +276,16 @@ def _odd(evidence: Evidence, calls: list[Collective]) -> Collective:
 
 
 def _one_sided(evidence: Evidence, standing: list[Standing], ranks: list[Traced]) -> Hang | None:
-    """Find a collective of the script in which some ranks wait while the others are elsewhere."""
-    del ranks
+    """Find a collective of the script in which some ranks wait while the others are elsewhere and never came to it."""
     waiting = [s for s in standing if s.collective and not s.ended]
     keys = {(s.op, s.via, s.site) for s in waiting}
     if not waiting or len(waiting) == len(standing) or len(keys) > 1:
         return None
     others = [s for s in standing if s not in waiting]
     first = waiting[0]
+    least = min(t.trace.position.collectives for t, s in zip(ranks, standing, strict=True) if s in waiting)
+    if any(t.trace.position.collectives >= least > 0 for t, s in zip(ranks, standing, strict=True) if s in others):
+        return None
     site, line = _guarded(evidence, first)
     if all(s.ended for s in others) or (not line and not any(s.waits for s in others)):
         return None

@@ -4,7 +4,7 @@ import time
 from types import ModuleType
 from typing import Any
 
-from . import accelerator, imports, sites
+from . import accelerator, imports, order, sites
 from .core import Row, core, find
 from .wrap import around
 
@@ -31,14 +31,14 @@ def _watch(module: ModuleType) -> None:
 
 
 def _begin(op: str) -> Any:  # noqa: ANN401 - a watcher
-    def begin(args: object, kwargs: object) -> Any:  # noqa: ANN401
-        del args, kwargs
+    def begin(args: tuple[Any, ...], kwargs: Row) -> Any:  # noqa: ANN401
         _state["depth"] += 1
         if _state["depth"] > 1:
             return None
         where = sites.site()
         via = core.via[0] if core.via else ""
         core.collectives += 1
+        order.note(op, via, where, args, kwargs)
         ring = core.rows("collectives")
         ring.append({"number": core.collectives, "op": op, "via": via, "site": where})
         if len(ring) > RING:

@@ -2,6 +2,7 @@
 
 from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Epoch, Loaded, Resume, Samples
+from accel_doctor.evidence.run.order import Call, Sequence
 from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
 from accel_doctor.evidence.run.progress import Failure, Frame, Position, Stall, Times
 from accel_doctor.evidence.run.site import Site
@@ -21,6 +22,7 @@ from accel_doctor.evidence.run.training import (
 __all__ = [
     "Accelerated",
     "Backward",
+    "Call",
     "Called",
     "Collective",
     "CollectiveSite",
@@ -41,6 +43,7 @@ __all__ = [
     "Said",
     "Samples",
     "Scheduled",
+    "Sequence",
     "Site",
     "Stall",
     "Stepped",

@@ -3,6 +3,7 @@
 from accel_doctor.evidence.base import Record
 from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Loaded, Resume
+from accel_doctor.evidence.run.order import Sequence
 from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
 from accel_doctor.evidence.run.progress import Failure, Position, Stall, Times
 from accel_doctor.evidence.run.site import Site
@@ -36,6 +37,8 @@ class Trace(Record, frozen=True, kw_only=True):
     """The last 64."""
     collective_sites: tuple[CollectiveSite, ...] = ()
     collective_count: int = 0
+    order: tuple[Sequence, ...] = ()
+    """The same by process group, with what each call carried; at most 16 groups."""
     said: tuple[Said, ...] = ()
     written: tuple[Written, ...] = ()
     read: tuple[Written, ...] = ()
