@@ -22,7 +22,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
                 f"{short(call)} saves the state of a model that fully_shard has sharded, on {call.ranks} only: its "
                 "tensors hold that rank's part",
                 Severity.ERROR,
-                "get_model_state_dict(model, options=StateDictOptions(full_state_dict=True)) on every rank, saved by one",
+                "get_model_state_dict(model, options=StateDictOptions(full_state_dict=True)) on every rank, one saves",
             )
         elif strategy and call.note == "optimizer" and "rank" not in call.varies_by:
             name = {"deepspeed": "DeepSpeed ZeRO", "fsdp": "FSDP"}[strategy]
