@@ -316,7 +316,7 @@ SICK: dict[str, Told] = {
             prefix="[rank0]: ",
         ),
         "NET005",
-        (),
+        (0,),
         "no network interface",
     ),
     "RDMA": Told(
@@ -613,6 +613,41 @@ SICK: dict[str, Told] = {
         (2,),
         "rank 2 did not say",
     ),
+    "a traceback in a box": Told(
+        "╭──── Traceback (most recent call last) ────╮\n│ /home/me/train.py:41 in main               │\n"
+        "│ ❱ 41     raise ValueError(text)            │\n╰────────────────────────────────────────────╯\nValueError: bad sample 37\n"
+        + table((0, -15), root=(1, 1)),
+        "HNG003",
+        (1,),
+        "train.py:41: ValueError: bad sample 37",
+    ),
+    "a driver that does not fit": Told(
+        traceback(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
+            prefix="[rank0]: ",
+        ),
+        "ENV013",
+        (0,),
+    ),
+    "NCCL finds no room, and one rank raises it": Told(
+        "node-a:88:157 [1] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-x to 33030532 bytes, error: No space left on device (28)\n"
+        + traceback(
+            "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error, NCCL version 2.21.5",
+            prefix="[rank1]: ",
+        ),
+        "ENV003",
+        (1,),
+        "shared memory",
+    ),
+    "the terminal is closed": Told(
+        steps(0, 5)
+        + traceback("torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 1"),
+        "HNG004",
+        (),
+        "SIGHUP",
+    ),
+    "one gave up and one was killed": Told(table((2, -9), root=(0, -6)), "HNG004", (), "which came first is not told"),
+    "one gave up and one met a fault": Told(table((2, -11), root=(0, -6)), "HNG004", (2,), "segmentation fault"),
     "two runs in one log": Told(
         traceback("ValueError: of the first run", prefix="[rank0]: ")
         + table(root=(0, 1))

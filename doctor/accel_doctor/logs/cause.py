@@ -86,7 +86,7 @@ def _of_roots(
         if faults and on_device and first.signature.check != "MEM001":
             return _of_device(cause_of(faults[0], roots, deaths), own)
         if kill is None or _outweighs(first, kill):
-            return cause_of(first, roots, deaths)
+            return _of_nccl(cause_of(first, roots, deaths), first, found)
     if memory and (kill is None or signal_of(kill) == signal.SIGKILL):
         return _of_memory(memory[0], kill, deaths)
     if faults and (kill is None or signal_of(kill) == signal.SIGABRT):
@@ -126,6 +126,18 @@ def _of_device(cause: Cause, own: list[Failure]) -> Cause:
     met = [f.rank for f in own if "CUDA error" in f.event.text]
     known = sorted({rank for rank in met if rank is not None})
     if cause.ranks or len(known) != 1 or None in met:
+        return cause
+    return cause._replace(ranks=tuple(known), message=cause.message.replace("a rank", numbers(known), 1))
+
+
+def _of_nccl(cause: Cause, first: Failure, found: list[Failure]) -> Cause:
+    """Return what NCCL warned of without a rank with the one on which torch raised its error, where one alone did."""
+    raised = [f.rank for f in found if f.signature.id == "nccl-generic"]
+    known = sorted({rank for rank in raised if rank is not None})
+    warned = {f.event.speaker.pid for f in found if f.signature is first.signature}
+    if cause.ranks or " NCCL WARN " not in first.event.text or first.signature.check == "ENV001":
+        return cause
+    if len(known) != 1 or None in raised or len(warned) != 1:
         return cause
     return cause._replace(ranks=tuple(known), message=cause.message.replace("a rank", numbers(known), 1))
 

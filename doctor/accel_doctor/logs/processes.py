@@ -5,6 +5,7 @@ import signal
 from accel_doctor.evidence.log import Log, LogDeath
 from accel_doctor.logs.failures import Failure, signal_of
 from accel_doctor.logs.naming import Cause, cause_of, who
+from accel_doctor.logs.world import numbers
 
 KILLS = {signal.SIGKILL: "HNG004", signal.SIGBUS: "ENV003"}
 WORDS = {signal.SIGSEGV: " (segmentation fault)", signal.SIGABRT: " (it gave up by itself)"}
@@ -30,7 +31,13 @@ def first_kill(told: list[LogDeath]) -> LogDeath | None:
     ended = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     killed = [d for d in told if (s := signal_of(d)) is not None and s not in ended
               and not (d.by == "srun" and exits and min(exits) < d.line)]  # fmt: skip
-    return min(killed, key=lambda d: (not d.first, d.at, d.rank is None, d.line), default=None)
+    return min(killed, key=lambda d: (_gave_up(d, killed), not d.first, d.at, d.rank is None, d.line), default=None)
+
+
+def _gave_up(death: LogDeath, killed: list[LogDeath]) -> bool:
+    """Return whether it aborted where others met a fault: a watchdog aborts those that wait for a dead one."""
+    faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
+    return signal_of(death) == signal.SIGABRT and any(signal_of(d) in faults for d in killed)
 
 
 def of_kill(kill: LogDeath | None, found: list[Failure], log: Log) -> Cause | None:
@@ -42,6 +49,12 @@ def of_kill(kill: LogDeath | None, found: list[Failure], log: Log) -> Cause | No
     said = [f.event.values.get("why", "") for f in found if f.signature.id == "cpp-exception"]
     what = f"was killed by signal {number}" + (f", {kind.name}{WORDS.get(kind, '')}" if kind else "")
     which = "" if ranks else f"; {kill.by} does not say which"
+    rivals = [d.rank for d in last_run(log) if d.rank is not None and signal_of(d) == signal.SIGKILL]
+    if kind is signal.SIGABRT and rivals and ranks:  # it may have lost them, or the launcher ended them after it
+        what += f", and {numbers(rivals)} by SIGKILL: which came first is not told"
+        blamed: tuple[int, ...] = ()
+    else:
+        blamed = ranks
     process = f" (pid {kill.pid})" if kill.pid else ""
     return Cause(
         KILLS.get(kind, "HNG004") if kind else "HNG004",
@@ -49,7 +62,7 @@ def of_kill(kill: LogDeath | None, found: list[Failure], log: Log) -> Cause | No
         next((e.text for e in log.events if e.line == kill.line), f"exit code {kill.exit_code}"),
         FIXES.get(kind, "") if kind else "",
         kill.line,
-        ranks,
+        blamed,
         kill.host,
         values={"signal": float(number), **({"pid": float(kill.pid)} if kill.pid else {})},
     )

@@ -8,6 +8,8 @@ from accel_doctor.evidence.run import Site
 
 BEGINS = "Traceback (most recent call last)"
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_BOXED = re.compile(r"^\s*[│|] (?P<path>[^\s│]+):(?P<line>\d+) in (?P<function>[^\s│]+)")
+"""A frame as rich draws it."""
 _ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:?)$")
 _WITHIN = re.compile(r"(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt))(?:: (?P<message>.*)|:?$)")
 _FOREIGN = re.compile(
@@ -74,13 +76,15 @@ class Tracebacks:
         if current.seen > LONGEST:
             del self._open[speaker]
             return None
-        if frame := _FRAME.match(text):
+        if frame := _FRAME.match(text) or _BOXED.match(text):
             site = Site(path=frame["path"], line=int(frame["line"][:9]), function=(frame["function"] or "")[:80])
             current.frames = [*current.frames[-63:], site]
             return "inside"
         return self._ended(speaker, waiting, text)
 
     def _ended(self, speaker: Speaker, waiting: list[_Open], text: str) -> Raised | str | None:
+        if text[:1] in "│╭╰":
+            return "inside"
         error = _ERROR.match(text) if waiting[-1].frames else None
         if error is None or not _is_class(error["kind"]):
             error = None if text[:1] in ("", " ", "\t") else _WITHIN.search(text)
