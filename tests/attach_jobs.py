@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,14 +39,16 @@ class Attached(NamedTuple):
         return next(c["findings"][0] for c in self.report["checks"] if c["id"] == check)
 
 
-def attach(tmp_path: Path, *words: object, fake: Mapping[str, str] | None = None) -> Attached:
-    """Attach, on a fake machine's driver where one is given."""
+def attach(
+    tmp_path: Path, *words: object, fake: Mapping[str, str] | None = None, below: Sequence[str] = ()
+) -> Attached:
+    """Attach, on a fake machine's driver where one is given, and below another program."""
     home = tmp_path / "asker"
     home.mkdir(exist_ok=True)
     started = time.monotonic()
     shown = {k: v for k, v in (fake or {}).items() if k in ("LD_LIBRARY_PATH", "FAKE_NVML")}
     done = subprocess.run(
-        [*DOCTOR, "attach", "--output-format", "json", *map(str, words)],
+        [*below, *DOCTOR, "attach", "--output-format", "json", *map(str, words)],
         cwd=home,
         env=environment(tmp_path, **shown),
         capture_output=True,

@@ -9,7 +9,7 @@ from accel_checks._attach_hang import explain
 from accel_checks._devices import gpus, strangers, typical
 from accel_doctor.check import Finding, JudgeFunction, Location, NotApplicable, Severity
 from accel_doctor.evidence import Device, Evidence, Job, Shadow
-from accel_doctor.places import place, place_of
+from accel_doctor.places import place_of
 
 FREE_BYTES = 2**30
 """A device without a process holds less: what the driver keeps, or a screen."""
@@ -134,7 +134,8 @@ def _to_type(job: Job, shadow: Shadow, devices: int) -> str:
 
 def _where(job: Job, shadow: Shadow) -> Location | None:
     if shadow.by == "code":
-        return place(shadow.who)
+        path, _, line = shadow.who.rpartition(":")
+        return Location(path=path, line=int(line))
     return place_of(job.launch, "gpu_ids") if shadow.by == "launcher" and job.launch else None
 
 
