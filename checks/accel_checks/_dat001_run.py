@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from accel_checks._mesh import data_parallel
 from accel_checks._shared_samples import Shared, shared_samples, varied
 from accel_doctor.check import Finding, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.run import Loaded
-from accel_doctor.traces import Traced, place, same_loaders, several, where
+from accel_doctor.traces import Traced, place, same_loaders, where
 
 SHARE = 0.5
 ROWS = 8
@@ -14,7 +15,7 @@ ROWS = 8
 
 def judge_run(evidence: Evidence) -> Iterator[Finding]:
     """Find training loops whose loaders nobody shards and that gave the ranks the same samples."""
-    ranks = several(evidence)
+    ranks = data_parallel(evidence)
     for each in same_loaders(ranks):
         shared = shared_samples(each)
         if shared is not None and _unsharded(each) and shared.shared > max(ROWS, SHARE * shared.fetched):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from accel_checks._mesh import replicas
 from accel_doctor.check import Finding, NotApplicable, ranks_of
 from accel_doctor.evidence import Evidence, Site, Trace
 from accel_doctor.traces import place, several, training_loaders, where
@@ -21,7 +22,7 @@ class Rows(NamedTuple):
 
 def judge_run(evidence: Evidence) -> Iterator[Finding]:
     """Hold the measured effective batch against the one that was asked for, or that the script itself names."""
-    ranks = several(evidence)
+    ranks = replicas(several(evidence))
     rows = [_rows(t.trace) for t in ranks]
     seen = [r for r in rows if r is not None]
     if len(seen) < len(ranks):

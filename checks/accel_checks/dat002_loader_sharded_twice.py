@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 
 from accel_checks._lint_data import DAT002
+from accel_checks._mesh import data_parallel
 from accel_doctor.check import Check, Finding, Invariant, Judge, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.run import Loaded
-from accel_doctor.traces import Traced, place, same_loaders, several, where
+from accel_doctor.traces import Traced, place, same_loaders, where
 
 OWN = "DistributedSampler"
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find loaders that accelerate shards on top of a sampler or a split that is a rank's own."""
-    ranks = several(evidence)
+    ranks = data_parallel(evidence)
     for each in same_loaders(ranks):
         outer = [name for name in each[0].sharded_by if name != OWN]
         if outer and OWN in each[0].sharded_by:

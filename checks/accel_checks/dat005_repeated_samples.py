@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 
+from accel_checks._mesh import data_parallel
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.run import Loaded
-from accel_doctor.traces import Traced, place, same_loaders, several, where
+from accel_doctor.traces import Traced, place, same_loaders, where
 
 SHARE = Threshold("DAT005.warn_above_pct", 20, "the last of many global batches is padded as a rule; that is little")
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Count the rows of a whole epoch over all ranks against the data set."""
-    ranks = several(evidence)
+    ranks = data_parallel(evidence)
     looked = 0
     for each in same_loaders(ranks):
         rows = _rows(each)

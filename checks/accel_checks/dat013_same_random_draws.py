@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 
 from accel_checks._lint_data import DAT013
+from accel_checks._mesh import data_parallel
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, ranks_of
 from accel_doctor.evidence import Evidence
-from accel_doctor.traces import place, several, where
+from accel_doctor.traces import place, where
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find draws between taking a batch and the forward that came from the same state on every rank."""
-    ranks = several(evidence)
+    ranks = data_parallel(evidence)
     draws = [{d.step: d for d in t.trace.draws} for t in ranks]
     steps = sorted(set.intersection(*(set(d) for d in draws)))
     if not steps:

@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 
 from accel_checks._lint_data import DAT014
+from accel_checks._mesh import data_parallel
 from accel_doctor.check import Check, Finding, Invariant, Judge, Location, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.run import Loaded
-from accel_doctor.traces import Traced, place, same_loaders, several, where
+from accel_doctor.traces import Traced, place, same_loaders, where
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find loaders that accelerate or a sampler shards although the ranks do not hold the same data in one order."""
-    ranks = several(evidence)
+    ranks = data_parallel(evidence)
     for each in same_loaders(ranks):
         if not each[0].sharded_by or each[0].iterable:
             continue

@@ -40,7 +40,9 @@ def _mean_loss(loss: Any) -> tuple[int, int, float] | None:  # noqa: ANN401
     """
     node, factor = getattr(loss, "grad_fn", None), 1.0
     for _ in range(DEEPEST):
-        name = node.name() if node is not None else ""
+        if node is None:
+            return None
+        name = node.name()
         if name in LOSSES:
             return _counted(node, factor)
         if name in ("DivBackward0", "MulBackward0"):

@@ -19,6 +19,7 @@ from . import (
     forks,
     imports,
     launched,
+    meshes,
     models,
     rehearsal,
     said,
@@ -64,6 +65,7 @@ def _hook() -> None:
         compiles,
         devices,
         launched,
+        meshes,
     ):
         part.install()
     said.install(builtins)

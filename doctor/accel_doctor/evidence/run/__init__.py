@@ -2,6 +2,7 @@
 
 from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Epoch, Loaded, Resume, Samples
+from accel_doctor.evidence.run.mesh import Mesh
 from accel_doctor.evidence.run.order import Call, Sequence
 from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
 from accel_doctor.evidence.run.progress import Failure, Frame, Position, Stall, Times
@@ -33,6 +34,7 @@ __all__ = [
     "Forked",
     "Frame",
     "Loaded",
+    "Mesh",
     "Parsed",
     "Placed",
     "Position",

@@ -3,6 +3,7 @@
 from accel_doctor.evidence.base import Record
 from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Loaded, Resume
+from accel_doctor.evidence.run.mesh import Mesh
 from accel_doctor.evidence.run.order import Sequence
 from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
 from accel_doctor.evidence.run.progress import Failure, Position, Stall, Times
@@ -46,6 +47,7 @@ class Trace(Record, frozen=True, kw_only=True):
     resumes: tuple[Resume, ...] = ()
     replicas: tuple[Replica, ...] = ()
     draws: tuple[Draws, ...] = ()
+    meshes: tuple[Mesh, ...] = ()
     compiled: tuple[Compiled, ...] = ()
     options: tuple[Parsed, ...] = ()
     visible_sets: tuple[VisibleSet, ...] = ()
