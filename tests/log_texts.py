@@ -646,6 +646,26 @@ SICK: dict[str, Told] = {
         (),
         "SIGHUP",
     ),
+    "a rank calls MPI_Abort": Told(
+        "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n",
+        "RNK001",
+        (2,),
+        "exit code 7",
+    ),
+    "an abort is no cause beside another's error": Told(
+        traceback(OOM, prefix="[rank1]: ") + "Fatal Python error: Aborted\n\n" + table((1, 1), root=(0, -6)),
+        "MEM001",
+        (1,),
+    ),
+    "models seem to differ where another rank has failed": Told(
+        traceback(
+            "RuntimeError: DDP expects same model across all ranks, but Rank 0 has 12 params, while rank 1 has inconsistent 0 params.",
+            prefix="[rank0]: ",
+        )
+        + traceback(OOM, prefix="[rank1]: "),
+        "MEM001",
+        (1,),
+    ),
     "one gave up and one was killed": Told(table((2, -9), root=(0, -6)), "HNG004", (), "which came first is not told"),
     "one gave up and one met a fault": Told(table((2, -11), root=(0, -6)), "HNG004", (2,), "segmentation fault"),
     "two runs in one log": Told(
@@ -693,6 +713,11 @@ QUIET: dict[str, str] = {
         + traceback("requests.exceptions.ReadTimeout: the tracker did not answer")
         + steps(5, 60)
         + "Training finished\n"
+    ),
+    "a restart that went on": (
+        traceback("ValueError: flaky", prefix="[rank1]: ")
+        + "torch/distributed/elastic/api.py:869] failed (exitcode: 1) local_rank: 1 (pid: 4001) of binary: python\n"
+        "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n" + steps(0, 60) + "done\n"
     ),
     "a retried connection": (
         "node-a:88:157 [0] NCCL INFO Call to connect returned Connection refused, retrying\n" * 3

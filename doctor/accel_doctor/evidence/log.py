@@ -122,6 +122,8 @@ class Log(Record, frozen=True, kw_only=True):
     """How many processes launchers of its last launch say that they ended or saw fail."""
     launch_lines: tuple[int, ...] = ()
     """Lines at which a launch begins after another one had ended."""
+    progress_after_launch: int = 0
+    """Lines that tell of steps after the last of those."""
     files: tuple[LogFile, ...] = ()
     """Where there are several, in the order in which they were read."""
     last_words: tuple[str, ...] = ()

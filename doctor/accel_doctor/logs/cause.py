@@ -20,10 +20,14 @@ OF_LINKS = ("NET003", "NET005", "LCH010")
 PROGRAMS = ("python", "pt_", "ray", "torchrun", "accelerate", "deepspeed")
 ASK = "ask who ended it: a scheduler's limit, preemption, scancel, or somebody at the keyboard"
 MOST_HEARD = 4
+RECOVERED = 8
+"""Lines of steps after which a launch that follows a failed one has recovered."""
 
 
 def explain(log: Log) -> Cause | str:
     """Return the cause, or why there is none to name."""
+    if again := _went_on(log):
+        return again
     found, deaths = failures(log), last_run(log)
     stops = [f.event.first_line for f in found if f.signature.id in OUTSIDE]
     waiting = explain_waits(log) or explain_timeouts(found, log)
@@ -43,6 +47,18 @@ def explain(log: Log) -> Cause | str:
     cause = cause or _of_outside(found, deaths, log)
     cause = cause or _of_symptom(found, log, deaths) or of_exit([d for d in deaths if before(log, d.line, stops)])
     return _with_rest(cause, found, log, deaths) if cause else _why_unclear(found, log)
+
+
+def _went_on(log: Log) -> str:
+    """Return that a launch after a failed one went on without a word of failure."""
+    start = log.launch_lines[-1] if log.launch_lines and not log.files else log.lines
+    lines = [*(e.line for e in log.events), *(d.line for d in log.deaths), *(w.line for w in log.waits)]
+    if log.progress_after_launch < RECOVERED or any(line >= start for line in lines):
+        return ""
+    return (
+        f"nothing in it tells of a death in its last launch (line {start}), which went on; an earlier one had failed, "
+        "so read that part alone"
+    )
 
 
 def _later(failure: Failure, waiting: Waiting | None, log: Log) -> bool:

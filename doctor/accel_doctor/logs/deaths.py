@@ -26,8 +26,8 @@ _SRUN = re.compile(
 _MPI = re.compile(
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
 )
-_MPI_NAME = re.compile(r"^\s*Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]")
-_MPI_CODE = re.compile(r"^\s*Exit code: +(?P<code>\d+)")
+_MPI_NAME = re.compile(r"^\s*(?:Process name: \[\[\d+,\d+\],|MPI_ABORT was invoked on rank )(?P<rank>\d+)")
+_MPI_CODE = re.compile(r"^\s*(?:Exit code: +|Errorcode: +|with errorcode )(?P<code>\d+)")
 _HYDRA = re.compile(r"RANK (?P<rank>\d+) PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)")
 _HYDRA_END = re.compile(r"^=\s+(?:KILLED BY SIGNAL: (?P<signal>\d+)|EXIT (?:STATUS|CODE): (?P<code>\d+))")
 _LIGHTNING = re.compile(r"Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)")
@@ -38,7 +38,8 @@ _ALONE = re.compile(
 )
 WORDS = (
     "exitcode", "return code", "srun: error", "exited on signal", "terminated with", "CalledProcessError", " : ",
-    "Process name: ", "Exit code: ", " PID ", "KILLED BY SIGNAL", "EXIT STATUS", "EXIT CODE", "Sending process ",
+    "Process name: ", "MPI_ABORT", "rrorcode", "Exit code: ", " PID ", "KILLED BY SIGNAL", "EXIT STATUS",
+    "EXIT CODE", "Sending process ",
     "Killing subprocess ",
 )  # fmt: skip
 _SIGNALS = {

@@ -24,7 +24,7 @@ TELLING = (
     "ignal", "imed out", "atchdog", "terminate called", "what():", "core dumped", "Segmentation", "Assertion", "oom",
     "OOM", "ut of memory", "No space", "Interrupt", " code ", "closed by", "Unable to", "annot", "DUE TO", "NODE",
     "fail at", "ismatch", "unavailable", "oss is ", "loss scale", "timeout", "busy", "subprocess ",
-    "RUNNING AT", "Process name", "NCCL work", "ast completed",
+    "RUNNING AT", "Process name", "MPI_ABORT", "NCCL work", "ast completed",
 )  # fmt: skip
 """Words of which lines that tell of trouble, or the lines just before them, have at least one."""
 _TELLING = tuple(word.encode() for word in TELLING)
@@ -136,7 +136,7 @@ class _Scan:
         self.world: int | None = None
         self.last: deque[str] = deque(maxlen=8)
         self.label: bool | None = None
-        self.left_out = 0
+        self.left_out = self.went_on = 0
         self.nothing: set[bytes] = set()
         """Lines without their digits that told nothing: most logs say the same again and again."""
         self.run = 0
@@ -254,6 +254,7 @@ class _Scan:
         if self._ended and self.alone and _LAUNCH.search(told.text):
             self._ended = False
             self.run += 1
+            self.went_on = 0
             self.launches.append(number)
         waits = self.waits.take(told.text, number, told.speaker.rank)
         reported = self.deaths.take(told.text, number, told.speaker.rank)
@@ -359,7 +360,8 @@ class _Scan:
             return
         counts = self.life.setdefault(told.speaker, [0, 0])
         counts[0] += 1
-        counts[1] += bool(_PROGRESS.search(told.text))
+        counts[1] += (on := bool(_PROGRESS.search(told.text)))
+        self.went_on += on
 
     def _heard(self, speaker: Speaker) -> None:
         if speaker.rank is not None and len(self.ranks) < 65536:
@@ -389,6 +391,7 @@ class _Scan:
             waits=self.waits.all(),
             processes=len(self.deaths.pids),
             launch_lines=tuple(self.launches[-64:]),
+            progress_after_launch=min(self.went_on, MOST_PROGRESS) if self.launches else 0,
             files=tuple(self.files) if len(self.files) > 1 else (),
             last_words=tuple(self.last),
             left_out=self.left_out,

@@ -21,6 +21,7 @@ _SQUARE = (
     r"\[ *\d+\.\d{6}\] ",  # the kernel's seconds
     r"\[rank:? ?(?P<rank>\d+)\]:? ?",
     r"\[(?P<role>[A-Za-z_]+)(?P<local>\d+)(?:\|\d+)?\]:",
+    r"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[\w.-]+)\]<std(?:out|err)>: ?",  # SageMaker
     r"\[\w+,(?:\d+,)?(?P<rank>\d+)\]<std(?:out|err)>: ?",  # mpirun --tag-output
     r"\[pod/(?P<host>[^/\]]+)/[^\]]+\] ",
     r"\[[EWIF]\d{3,4} (?P<at>[\d:.]+) [\w./-]+:\d+\] ",

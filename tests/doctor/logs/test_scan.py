@@ -196,6 +196,7 @@ def test_no_signature_knows_a_line_of_a_healthy_run() -> None:
         ("[default3]:hello", None, 3, "", "hello"),
         ("[default1]:[rank9]:   File", 9, 1, "", "  File"),
         ("[1,3]<stderr>:hello", 3, None, "", "hello"),
+        ("[1,mpirank:3,algo-1]<stderr>:hello", 3, None, "algo-1", "hello"),
         ("[pod/train-worker-1/pytorch] [rank2]: hello", 2, None, "train-worker-1", "hello"),
         ("(RayTrainWorker pid=7, ip=10.0.0.2) hello", None, None, "10.0.0.2", "hello"),
         ("2026-12-01T00:55:57.1Z stderr F [rank2]: hello", 2, None, "", "hello"),
