@@ -21,14 +21,21 @@ def rank_count(evidence: Evidence, host: Host) -> int:
 
 
 def workers_a_rank(evidence: Evidence, assumed: Threshold) -> int:
-    """Return the loader workers a rank: those that the user named, else those assumed."""
+    """Return the loader workers a rank: those that the user named or that a run showed, else those assumed."""
     named = evidence.asked.num_workers
-    return int(assumed.of(evidence)) if named is None else named
+    known = _shown_workers(evidence) if named is None else named
+    return int(assumed.of(evidence)) if known is None else known
+
+
+def _shown_workers(evidence: Evidence) -> int | None:
+    """Return the most workers of one loader in a run; ``None`` where no loader was seen."""
+    loaders = [loader for rank in evidence.world if rank.trace is not None for loader in rank.trace.loaders]
+    return max((loader.workers for loader in loaders), default=None)
 
 
 def assumed_workers(evidence: Evidence, workers: int) -> tuple[str, ...]:
     """Return what to add to a finding whose number of workers the user did not name."""
-    if evidence.asked.num_workers is not None:
+    if evidence.asked.num_workers is not None or _shown_workers(evidence) is not None:
         return ()
     return (f"{workers} loader workers a rank are assumed; --num-workers says what your script has",)
 

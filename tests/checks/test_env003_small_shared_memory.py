@@ -5,6 +5,7 @@ from accel_checks.env003_small_shared_memory import CHECK
 from accel_doctor.check import Severity
 from accel_doctor.evidence import Asked, Evidence
 from accel_doctor.testing import changed, findings, healthy_host, healthy_rank, healthy_run, outcome
+from accel_doctor.testing_trace import healthy_loader, healthy_traced_rank
 
 MIB = 2**20
 
@@ -30,6 +31,13 @@ def test_workers_that_the_user_named_decide() -> None:
     assert findings(CHECK, with_shm(64 * MIB, asked=Asked(num_workers=0))) == ()
     (finding,) = findings(CHECK, with_shm(1024 * MIB, asked=Asked(num_workers=32)))
     assert finding.values["need_bytes"] == 2048 * MIB
+
+
+def test_workers_that_a_run_showed_decide() -> None:
+    shown = (healthy_traced_rank(0), healthy_traced_rank(1, loaders=(healthy_loader(1, workers=3),)))
+    (finding,) = findings(CHECK, with_shm(0, exam="run", ranks=shown))
+    assert (finding.values["workers_a_rank"], finding.evidence) == (3, ())
+    assert findings(CHECK, with_shm(0, exam="run", ranks=shown[:1])) == ()
 
 
 def test_a_full_one_is_an_error() -> None:
