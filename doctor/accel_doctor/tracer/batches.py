@@ -7,7 +7,7 @@ import zlib
 from types import ModuleType
 from typing import Any
 
-from . import imports, loaders, models, rows, saves, sites
+from . import imports, loaders, metrics, models, rows, saves, sites
 from .core import Row, Site, core
 from .wrap import around
 
@@ -107,6 +107,7 @@ def _begin_epoch(iterator: Any, loader: Any) -> None:  # noqa: ANN401
         epoch["_samples"] = {"indices": [], "contents": []}
         row["samples"].append(epoch["_samples"])
     epoch["_map"] = loaders.subset_map(loader)
+    epoch["_exchanges"] = metrics.exchanges()
     _iterators[iterator] = epoch
 
 

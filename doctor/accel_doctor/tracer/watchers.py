@@ -20,6 +20,7 @@ from . import (
     imports,
     launched,
     meshes,
+    metrics,
     models,
     rehearsal,
     said,
@@ -66,6 +67,7 @@ def _hook() -> None:
         devices,
         launched,
         meshes,
+        metrics,
     ):
         part.install()
     said.install(builtins)

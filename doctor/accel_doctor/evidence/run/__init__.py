@@ -1,6 +1,6 @@
 """What the tracer saw of the user's own script in one rank: counts, hashes and call sites, never printed text."""
 
-from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
+from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Logged, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Epoch, Loaded, Resume, Samples
 from accel_doctor.evidence.run.mesh import Mesh
 from accel_doctor.evidence.run.order import Call, Sequence
@@ -34,6 +34,7 @@ __all__ = [
     "Forked",
     "Frame",
     "Loaded",
+    "Logged",
     "Mesh",
     "Parsed",
     "Placed",

@@ -75,6 +75,19 @@ class Called(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class Logged(Record, frozen=True, kw_only=True):
+    """Numbers given to ``Accelerator.log`` after a pass over a loader without backward: a site's last call."""
+
+    site: Site | None = None
+    count: int = 0
+    values: dict[str, float | None] = {}
+    """The first 16 by name; ``None`` where it is no finite number."""
+    loader: int | None = None
+    """Index of the loader of that pass."""
+    exchanges: int | None = None
+    """Collectives with data that the script called since the pass began; ``None`` where that is not known."""
+
+
 class Parsed(Record, frozen=True, kw_only=True):
     """An option of the script's own command line, numbers and precision only."""
 

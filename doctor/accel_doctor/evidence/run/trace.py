@@ -1,7 +1,7 @@
 """Everything the tracer saw of the user's own script in one rank: counts, hashes and call sites, never printed text."""
 
 from accel_doctor.evidence.base import Record
-from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Parsed, Said, Written
+from accel_doctor.evidence.run.calls import Called, Collective, CollectiveSite, Logged, Parsed, Said, Written
 from accel_doctor.evidence.run.data import Loaded, Resume
 from accel_doctor.evidence.run.mesh import Mesh
 from accel_doctor.evidence.run.order import Sequence
@@ -41,6 +41,7 @@ class Trace(Record, frozen=True, kw_only=True):
     order: tuple[Sequence, ...] = ()
     """The same by process group, with what each call carried; at most 16 groups."""
     said: tuple[Said, ...] = ()
+    logged: tuple[Logged, ...] = ()
     written: tuple[Written, ...] = ()
     read: tuple[Written, ...] = ()
     called: tuple[Called, ...] = ()
