@@ -646,6 +646,24 @@ SICK: dict[str, Told] = {
         (),
         "SIGHUP",
     ),
+    "srun alone says which task left": Told(
+        traceback("FileExistsError: [Errno 17] File exists: '/data/raw'")
+        + "srun: error: node-a: task 3: Exited with exit code 1\nsrun: error: node-a: tasks 0-2: Terminated\n",
+        "LOG005",
+        (3,),
+        "/data/raw",
+    ),
+    "Kaggle's log": Told(
+        "".join(
+            f"704.7s\t{n}\t{line}\n"
+            for n, line in enumerate(
+                (traceback("ValueError: bad sample 37") + table((0, -15), root=(1, 1))).splitlines()
+            )
+        ),
+        "HNG003",
+        (1,),
+        "train.py:41: ValueError: bad sample 37",
+    ),
     "a rank calls MPI_Abort": Told(
         "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n",
         "RNK001",

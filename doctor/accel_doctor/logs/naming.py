@@ -66,7 +66,8 @@ def _site(failure: Failure) -> object:
 def _by_exit(first: Failure, deaths: list[LogDeath]) -> tuple[int, ...]:
     """Return the rank of an error that bears none: the only one that left by itself, or all of them."""
     by_itself = (SIGNALS[first.signature.id],) if first.signature.id in SIGNALS else (None, signal.SIGABRT)
-    known = [d for d in deaths if d.rank is not None and d.by != "srun" and d.exit_code]
+    alone = all(d.by == "srun" for d in deaths)  # below a launcher of its own a task of srun is no rank
+    known = [d for d in deaths if d.rank is not None and (alone or d.by != "srun") and d.exit_code]
     left = sorted({d.rank for d in known if d.rank is not None and signal_of(d) in by_itself})
     return tuple(left) if len(left) == 1 or first.event.count == len(left) else ()
 

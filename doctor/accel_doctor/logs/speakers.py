@@ -30,6 +30,7 @@ _SQUARE = (
 _ROUND = (r"\((?P<actor>\w+) pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:]+))?\) ",)
 _BARE = (
     _STAMPED,
+    r"\d+\.\d+s\t\d+\t",  # Kaggle's seconds and line
     r"(?P<at>\w{3} +\d{1,2} \d\d:\d\d:\d\d) (?P<host>[\w.-]+) ",
     r"kernel: ",
     r"(?=[\w.-]*[A-Za-z])(?=[\w.-]*\d)(?P<host>[\w.-]+)\s+\| ",
