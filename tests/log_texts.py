@@ -664,6 +664,13 @@ SICK: dict[str, Told] = {
         (1,),
         "train.py:41: ValueError: bad sample 37",
     ),
+    "a rank that was told to end says so first": Told(
+        traceback("lightning.pytorch.utilities.exceptions.SIGTERMException", prefix="[rank0]: ")
+        + "slurmstepd: error: *** STEP 5.0 ON node-a CANCELLED AT 2026-11-20T10:15:40 DUE TO PREEMPTION ***\n",
+        "HNG004",
+        (),
+        "preempted",
+    ),
     "a rank calls MPI_Abort": Told(
         "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n",
         "RNK001",
