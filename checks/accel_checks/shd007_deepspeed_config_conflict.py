@@ -1,6 +1,7 @@
 """SHD007: the DeepSpeed file against accelerate's config, precision, and values left at auto."""
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from accel_checks._launches import accelerate_file, deepspeed_file, said, same, spot, value_in
 from accel_checks._log import from_log
@@ -42,7 +43,7 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         yield from _precision(launch, file)
         yield from _zero_section(file)
     yield from _both_precisions(file)
-    yield from _auto(launch, file)
+    yield from _auto(launch, file, _loop(evidence, launch))
 
 
 def _named_twice(launch: Launch, file: ConfigFile) -> Iterator[Finding]:
@@ -121,13 +122,26 @@ def _zero_section(file: ConfigFile) -> Iterator[Finding]:
         )
 
 
-def _auto(launch: Launch, file: ConfigFile) -> Iterator[Finding]:
-    """Find ``auto`` that nothing fills in, and the one that only a DataLoader can."""
+def _loop(evidence: Evidence, launch: Launch) -> str:
+    """Return whose training loop the launched script has: ``trainer``, ``own``, or ``unread`` by a lint."""
+    if evidence.source is None:
+        return "own"
+    script = PurePath(next((w for w in launch.script if w.endswith(".py")), "")).name
+    read = [f for f in evidence.source.files if script and PurePath(f.path).name == script]
+    if any("trainer" in f.frameworks for f in read):
+        return "trainer"
+    return "own" if any("accelerate" in f.frameworks for f in read) else "unread"
+
+
+def _auto(launch: Launch, file: ConfigFile, loop: str) -> Iterator[Finding]:
+    """Find ``auto`` that nothing fills in, and the one that only a DataLoader can; a Trainer fills in all."""
+    if loop == "trainer":
+        return
     for key in file.keys:
         if key.value == "auto" and key.key not in FILLED:
             yield Finding(
                 message=f"{file.path}:{key.line} leaves {key.key} at auto, which only transformers' Trainer fills in",
-                severity=Severity.WARNING if launch.launcher else Severity.NOTE,
+                severity=Severity.WARNING if launch.launcher and loop == "own" else Severity.NOTE,
                 seen="auto",
                 wanted="a value",
                 location=Location(path=file.path, line=key.line),
@@ -136,7 +150,7 @@ def _auto(launch: Launch, file: ConfigFile) -> Iterator[Finding]:
             yield Finding(
                 message=f"{file.path}:{key.line} leaves {MICRO} at auto: prepare() fills it in only from a DataLoader "
                 "given in the same call as the model, and stops without one",
-                severity=Severity.WARNING if launch.launcher == "accelerate" else Severity.NOTE,
+                severity=Severity.WARNING if launch.launcher == "accelerate" and loop == "own" else Severity.NOTE,
                 seen="auto",
                 wanted="the number of rows a rank and micro-batch",
                 location=Location(path=file.path, line=key.line),

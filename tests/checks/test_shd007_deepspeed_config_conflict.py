@@ -1,9 +1,12 @@
 """SHD007 judged on literal DeepSpeed files and launches."""
 
+import msgspec
+import pytest
+
 from accel_checks.shd007_deepspeed_config_conflict import CHECK
 from accel_doctor.check import Location, Severity
 from accel_doctor.diagnose import Outcome
-from accel_doctor.evidence import ConfigFile, Evidence, Setting
+from accel_doctor.evidence import ConfigFile, Evidence, Setting, Source, SourceFile
 from accel_doctor.testing import findings, healthy_run, outcome
 from launch_records import deepspeed, file, run, setting
 
@@ -66,6 +69,28 @@ def test_an_auto_micro_batch_needs_a_loader() -> None:
 def test_an_auto_that_nothing_fills_in_is_a_warning() -> None:
     (found,) = findings(CHECK, with_file(deepspeed(**STAGE, optimizer__params__betas="auto")))
     assert "optimizer.params.betas at auto" in found.message
+
+
+@pytest.mark.parametrize(
+    ("framework", "severity"),
+    [("trainer", []), ("accelerate", [Severity.WARNING] * 2), ("deepspeed", [Severity.NOTE] * 2)],
+)
+def test_an_auto_counts_where_the_script_that_was_read_has_a_loop_of_its_own(
+    framework: str, severity: list[Severity]
+) -> None:
+    auto = deepspeed(**STAGE, train_micro_batch_size_per_gpu="auto", optimizer__params__betas="auto")
+    sick = with_file(auto)
+    assert sick.launch is not None
+    launch = msgspec.structs.replace(sick.launch, script=("src/train.py", "--x"))
+    read = Source(files=(SourceFile(path="a/src/train.py", frameworks=(framework,)), SourceFile(path="other.py")))
+    said = findings(CHECK, msgspec.structs.replace(sick, launch=launch, source=read))
+    assert [f.severity for f in said] == severity
+
+
+def test_an_auto_for_a_script_that_a_lint_has_not_read_is_a_note() -> None:
+    sick = with_file(deepspeed(**STAGE, optimizer__params__betas="auto"))
+    (found,) = findings(CHECK, msgspec.structs.replace(sick, source=Source(files=())))
+    assert found.severity is Severity.NOTE
 
 
 def test_a_file_whose_precision_the_launch_leaves_open_passes() -> None:

@@ -41,6 +41,7 @@ FRAMEWORKS = (
     ("accelerate", "accelerate"),
     ("torch.distributed", "torch.distributed"),
     ("deepspeed", "deepspeed"),
+    ("trainer", "trainer"),
 )
 
 

@@ -12,6 +12,10 @@ SURELY = re.compile(
     rb"distributed_type[\"']?\s*:\s*[\"']?(MULTI_[A-Z]+|FSDP|DEEPSPEED|MEGATRON_LM|XLA|TPU)\b)"
 )
 """What `accelerate config` writes, and other tools' files do not hold."""
+OTHERS = re.compile(
+    rb"(?m)^(defaults|hydra|model|models|data|dataset|datasets|train|training|trainer|optimizer)\s*:|_target_\s*:"
+)
+"""Keys of a script's own settings (Hydra's and others'), which accelerate refuses at the top of its config."""
 DEEPSPEED = re.compile(rb"\"(zero_optimization|train_micro_batch_size_per_gpu)\"\s*:")
 LAUNCHER = re.compile(
     r"\b(accelerate\s+launch|torchrun|deepspeed|python3?\s+-m\s+(torch\.distributed\.(run|launch)|accelerate\.commands\.launch))\b"
@@ -101,7 +105,7 @@ def _lost(lines: list[str], index: int) -> int | None:
 
 def is_config(name: str, data: bytes) -> bool:
     """Return whether a file is an accelerate config."""
-    return name.endswith(CONFIGS) and bool(CONFIG.search(data))
+    return name.endswith(CONFIGS) and bool(CONFIG.search(data)) and not OTHERS.search(data)
 
 
 def kind_of(name: str, data: bytes, *, given: bool) -> str:

@@ -46,6 +46,14 @@ def test_configs_are_known_by_their_keys() -> None:
     assert is_config("a.yaml", b"num_processes: 2\n")
     assert not is_config("a.yaml", b"model: x\n")
     assert not is_config("a.json", b"num_processes: 2\n")
+    assert is_config("a.yaml", b"mixed_precision: bf16\nnum_proceses: 2\n")
+
+
+@pytest.mark.parametrize(
+    "own", [b"defaults:\n  - model: gpt\n", b"hydra: {}\n", b"opt:\n  _target_: a.B\n", b"model: x\n"]
+)
+def test_a_scripts_own_settings_are_no_config_though_keys_are_alike(own: bytes) -> None:
+    assert not is_config("conf/train.yaml", b"mixed_precision: bf16\nnum_processes: 2\n" + own)
 
 
 def test_suppressions_name_ids_and_reasons_and_live_in_comments_only() -> None:
