@@ -1,6 +1,7 @@
 """Looks at the processes of jobs over a window: states, CPU time, waits, sockets, stacks. Read-only."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ STACKS_LEAST_OFTEN_S = 5.0
 MOST_STACKS = 64
 """Ranks whose stacks are taken."""
 LOOKS_KEPT = 32
+DEAF_AFTER = 2
+"""Rounds in which no stack came in time: a rank on a dead mount is not asked a third time."""
 
 
 class Window(NamedTuple):
@@ -47,6 +50,7 @@ class Watcher:
         self._started = {m.pid: m.stat.start_s for found in jobs.values() for m in found.ranks}
         self._looks: dict[int, list[Look]] = {pid: [] for pid in self._ranks}
         self._why: dict[int, str] = {}
+        self._deaf: Counter[int] = Counter()
         self._spy = stacks.find_spy()
         self._carried = carried()
         self._table: dict[str, proc.Connection] = {}
@@ -78,8 +82,11 @@ class Watcher:
             del looks[first]
 
     def _stacks(self) -> dict[int, stacks.Stack]:
-        chosen = {pid: self._servers.get(pid, "") for pid in list(self._ranks)[:MOST_STACKS]}
-        return stacks.take(chosen, self._spy, {pid: self._ranks[pid].cwd for pid in chosen})
+        every = [pid for pid in self._ranks if self._deaf[pid] < DEAF_AFTER]
+        chosen = {pid: self._servers.get(pid, "") for pid in every[:MOST_STACKS]}
+        taken = stacks.take(chosen, self._spy, {pid: self._ranks[pid].cwd for pid in chosen})
+        self._deaf.update(pid for pid, stack in taken.items() if stack.why == stacks.DEAF)
+        return taken
 
     def _text(self, pid: int, stack: stacks.Stack) -> str:
         """Return the source of the innermost line of the user's."""

@@ -4,6 +4,7 @@ py-spy reads the memory of the process (``--nonblocking``: nothing is stopped, a
 then left out). The worker server answers where the job has opened one: TORCH_WORKER_SERVER_SOCKET.
 """
 
+import contextlib
 import http.client
 import json
 import re
@@ -11,7 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from accel_doctor.evidence.run import Frame
 
 KEPT = 48
 LIMIT_S = 2.0
+KILLED_S = 0.3
+DEAF = f"py-spy: no answer within {LIMIT_S:g} s; the job's files may lie on a mount that does not answer"
 AT_ONCE = 4
 SERVER = "TORCH_WORKER_SERVER_SOCKET"
 MISSING = "py-spy is not installed: pip install 'accel-doctor[attach]' shows where each rank's Python is"
@@ -68,14 +71,37 @@ def by_spy(pid: int, spy: str, cwd: str) -> Stack:
     """Return the stack that py-spy reads."""
     command = (spy, "dump", "--nonblocking", "--json", "--pid", str(pid))
     try:
-        done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL)
-        threads = json.loads(done.stdout) if done.returncode == 0 else None
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        done = run_within(command, LIMIT_S)
+        threads = json.loads(done.stdout) if done and done.returncode == 0 else None
+    except (OSError, ValueError) as error:
         return Stack(None, f"py-spy: {type(error).__name__}")
+    if done is None:
+        return Stack(None, DEAF)
     if threads is None:
         return Stack(None, _refusal(done.stderr.decode(errors="replace")))
     main = next((t for t in threads if t.get("os_thread_id") == pid or t.get("thread_name") == "MainThread"), None)
     return Stack(_frames(((f["filename"], f["line"], f["name"]) for f in main["frames"]), cwd) if main else (), "")
+
+
+def run_within(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[bytes] | None:
+    """Run a program; ``None`` where it does not end in time, and is killed.
+
+    One that waits for a dead mount may not even end when it is killed: nobody waits for it then.
+    """
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    )
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILLED_S)
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+        return None
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _refusal(said: str) -> str:
