@@ -6,7 +6,7 @@ from log_texts import QUIET, SICK
 
 def test_nccl_without_an_interface() -> None:
     (finding,) = findings(CHECK, evidence_of(SICK["no interface"].text))
-    assert finding.ranks == ()
+    assert finding.ranks == (0,)
     assert "no network interface" in finding.message
     assert finding.location is not None
     assert finding.fix

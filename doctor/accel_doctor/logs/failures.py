@@ -17,7 +17,8 @@ UNKNOWN = Signature(
     fix="mend the error of the first rank; the others' are its consequences",
 )
 GONE = re.compile(
-    r"SystemExit|SignalException|SIGTERMException|ChildFailedError|ProcessRaisedException|ProcessExitedException|BrokenPipeError|ConnectionResetError|ConnectionRefusedError|EOFError"
+    r"SystemExit|SignalException|SIGTERMException|ChildFailedError|ProcessRaisedException|ProcessExitedException"
+    r"|BrokenPipeError|ConnectionResetError|ConnectionRefusedError|EOFError"
 )
 """Exceptions that say no more than that another process is gone, or that this one was told to go."""
 LAUNCHERS = frozenset({"child-failed", "closing", "srun-abort"})
