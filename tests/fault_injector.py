@@ -95,10 +95,26 @@ FAULTS = {
         both=True,
         either=True,
     ),
-    "an error caught on one rank": Fault(
-        "exec('try: raise ValueError(1)\\nexcept ValueError: pass'); next(iter(loader), None)", "HNG008"
-    ),
 }
+
+
+CATCHES = SCRIPT.replace(
+    """    if step == 5 and WHO:
+        trouble()
+    loss = model(x).pow(2).mean()
+    accelerator.backward(loss)
+""",
+    """    try:
+        if step == 5 and WHO:
+            trouble()
+        loss = model(x).pow(2).mean()
+        accelerator.backward(loss)
+    except ValueError:
+        HANDLES
+        continue
+""",
+).replace("FAULT", "raise ValueError('bad sample')")
+CATCH_LINE = 1 + CATCHES.splitlines().index("    except ValueError:")
 
 
 class Told(NamedTuple):

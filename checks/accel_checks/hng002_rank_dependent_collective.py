@@ -18,5 +18,5 @@ CHECK = Check(
         ),
         HNG002,
     ),
-    consequence_of=("CKP001", "LCH003", "RNK005"),
+    consequence_of=("CKP001", "LCH003", "RNK005", "HNG008"),
 )

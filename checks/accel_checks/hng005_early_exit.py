@@ -20,5 +20,5 @@ CHECK = Check(
         Judge(needs=("jobs",), judge=waiting("HNG005", "every rank at the end together")),
         Judge(needs=("jobs",), judge=by_job(left_early)),
     ),
-    consequence_of=("CKP001", "HNG002", "LCH003", "RNK005", "HNG003"),
+    consequence_of=("CKP001", "HNG002", "LCH003", "RNK005", "HNG003", "HNG008"),
 )

@@ -1,7 +1,8 @@
 """HNG008: an error is caught on one rank while the others go on."""
 
+from accel_checks._hng008_run import judge
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant, Severity
+from accel_doctor.check import Check, Invariant, Judge, Severity
 
 SEEN = flow_judge(
     Says(
@@ -20,6 +21,5 @@ CHECK = Check(
     why="The rank that fails skips its collective and takes the next one for it; the others wait for it, or "
     "mix up two steps.",
     fix="let the error end the job, or agree on it first: accelerator.set_trigger() and check_trigger()",
-    judges=(SEEN,),
-    severity=Severity.WARNING,
+    judges=(SEEN, Judge(needs=("ranks.trace", "code"), judge=judge)),
 )

@@ -18,4 +18,5 @@ CHECK = Check(
         Judge(needs=("jobs",), judge=hang_judge("NET007", "the same collective on every rank")),
         from_log("NET007"),
     ),
+    consequence_of=("HNG008",),
 )

@@ -33,6 +33,10 @@ class SiteCode(Record, frozen=True, kw_only=True):
     """Of a gather: where something is cut to a length afterwards, in the same function or class."""
     thaw_line: int | None = None
     """Of a prepare: where the file sets ``requires_grad``, and not to False, later or in another function."""
+    try_lines: tuple[int, int] | None = None
+    """First and last line of the innermost ``try`` round the site one of whose handlers raises nothing again."""
+    swallow_line: int | None = None
+    """Of that handler."""
     guard_line: int | None = None
     """Of the innermost ``if`` whose condition names a rank, round the site or leaving before it."""
 

@@ -36,6 +36,7 @@ def _sites(rank: Rank) -> Iterator[Site]:
         *(r.site for r in trace.collective_sites),
         *(r.site for r in trace.called),
         *(r.site for r in trace.said),
+        *(r.site for r in trace.caught),
         *(
             Site(path=f.path, line=f.line, function=f.function)
             for f in (trace.stall.stack if trace.stall else ())
@@ -56,6 +57,7 @@ class _File:
         """Return what stands at a site."""
         function = self._function(site.line)
         loop = self._loop(site.line)
+        swallowing = self._swallowing(site.line)
         return SiteCode(
             site=site,
             loop_line=getattr(loop, "lineno", None),
@@ -66,6 +68,8 @@ class _File:
             sliced_line=_slice(self._scope(function)),
             thaw_line=self._thaw(function, site.line),
             guard_line=self._guard(site.line),
+            try_lines=(swallowing[0], swallowing[1]) if swallowing else None,
+            swallow_line=swallowing[2] if swallowing else None,
         )
 
     def _around(self, line: int, kinds: tuple[type[ast.AST], ...]) -> list[ast.AST]:
@@ -118,6 +122,15 @@ class _File:
             parent = self.parents.get(parent)
         return None
 
+    def _swallowing(self, line: int) -> tuple[int, int, int] | None:
+        """Return first and last line of the innermost ``try`` that swallows here, and its handler's line."""
+        for node in self._around(line, (ast.Try,)):
+            inside = isinstance(node, ast.Try) and node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
+            handler = next((h for h in node.handlers if not _leaves(h)), None) if inside else None  # type: ignore[attr-defined]
+            if handler is not None:
+                return node.body[0].lineno, node.body[-1].end_lineno, handler.lineno  # type: ignore[attr-defined]
+        return None
+
     def _thaw(self, function: ast.AST | None, line: int) -> int | None:
         """Return the first assignment of ``requires_grad`` that may unfreeze after ``line``, or in another function."""
         here = set(ast.walk(function)) if function is not None else set()
@@ -139,6 +152,13 @@ class _File:
             if early and statement.lineno < line and RANKISH.search(ast.unparse(statement.test)):
                 return int(statement.lineno)
         return None
+
+
+def _leaves(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler raises again, ends the process or has all ranks agree."""
+    calls = (ast.unparse(n.func) for n in ast.walk(handler) if isinstance(n, ast.Call))
+    raises = any(isinstance(n, ast.Raise) for n in ast.walk(handler))
+    return raises or any(c in ("exit", "sys.exit", "os._exit", "os.abort") or c.endswith("set_trigger") for c in calls)
 
 
 def _division(function: ast.AST | None, line: int) -> int | None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import caught
 from .core import core
 
 Before = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -40,6 +41,7 @@ def around(
         if not core.on or is_compiling():
             return original(*args, **kwargs)
         token = None
+        _look()
         if before is not None:
             try:
                 token = before(args, kwargs)
@@ -50,6 +52,7 @@ def around(
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
+            caught.passing(error)
             _tell(after, label, token, args, kwargs, None, error)
             raise
         _tell(after, label, token, args, kwargs, result, None)
@@ -68,6 +71,13 @@ def _original(owner: Any, name: str) -> Callable[..., Any] | None:  # noqa: ANN4
     if isinstance(original, functools.partialmethod):
         original = getattr(owner, name)
     return original if callable(original) and not hasattr(original, "_accel_doctor") else None
+
+
+def _look() -> None:
+    try:
+        caught.look()
+    except Exception as error:  # noqa: BLE001 - a tracer hook
+        core.failed("caught", error)
 
 
 def _tell(after: After, label: str, *seen: Any) -> None:  # noqa: ANN401

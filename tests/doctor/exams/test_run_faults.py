@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fault_injector import FAULT_LINE, FAULTS, HEALTHY, STALL_S, Fault, Told, examine, script
+from fault_injector import CATCH_LINE, CATCHES, FAULT_LINE, FAULTS, HEALTHY, STALL_S, Fault, Told, examine, script
 
 pytestmark = pytest.mark.ranks
 CHEAP = ("an exception",)
@@ -29,6 +29,18 @@ def check(told: Told, fault: Fault) -> None:
 @pytest.mark.parametrize("name", [n if n in CHEAP else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS])
 def test_a_fault_is_named_with_its_rank_and_line(name: str, tmp_path: Path) -> None:
     check(examine(tmp_path, script(FAULTS[name])), FAULTS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("handles", ["pass", "print('skipped')"])
+def test_an_error_that_one_rank_catches_is_the_cause_of_what_comes_after(handles: str, tmp_path: Path) -> None:
+    told = examine(tmp_path, CATCHES.replace("WHO", "sick").replace("HANDLES", handles))
+    assert "HNG008" in told.failed, (told.failed, told.output)
+    (finding,) = told.failed.pop("HNG008")
+    assert told.failed.keys() <= {"LOG001"}, told.failed
+    assert finding["ranks"] == [1]
+    assert finding["location"]["line"] == CATCH_LINE
+    assert told.left == []
 
 
 @pytest.mark.slow

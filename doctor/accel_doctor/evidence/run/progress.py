@@ -56,6 +56,17 @@ class Position(Record, frozen=True, kw_only=True):
     since_s: float = 0.0
 
 
+class Caught(Record, frozen=True, kw_only=True):
+    """Exceptions of one class that the script caught at one place, and went on."""
+
+    kind: str
+    site: Site | None = None
+    """The line of the handling function that it came out of."""
+    count: int = 0
+    step: int = 0
+    """Optimizer steps before the last."""
+
+
 class Failure(Record, frozen=True, kw_only=True):
     """The exception that ended the script."""
 
