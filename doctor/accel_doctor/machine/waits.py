@@ -7,6 +7,7 @@ from pathlib import Path
 from accel_doctor.evidence.processes import Wait
 from accel_doctor.machine import proc
 
+MACHINE = os.uname().machine
 _CALLS = {
     "x86_64": {
         0: "read",
@@ -75,6 +76,8 @@ _BY_KERNEL_FUNCTION = {
     "recvmsg": "receive",
     "do_wait": "wait",
     "nfs": "read",
+    "fuse": "read",
+    "request_wait_answer": "read",
     "rpc_wait": "read",
     "io_schedule": "read",
     "folio_wait": "read",
@@ -95,7 +98,7 @@ def wait(folder: Path, sockets: Mapping[str, proc.Connection], holders: Mapping[
 def _call(folder: Path) -> tuple[str, int | None]:
     fields = proc.text_of(folder / "syscall").split()
     if len(fields) > 1 and fields[0].isdecimal():
-        table = _CALLS.get(os.uname().machine, {})
+        table = _CALLS.get(MACHINE, {})
         return table.get(int(fields[0]), "another"), int(fields[1], 16)
     if fields:
         return "", None
