@@ -1,7 +1,6 @@
 """Reads one log into evidence: each line once, in memory that does not grow with it."""
 
 import re
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from pathlib import PurePath
@@ -16,30 +15,23 @@ from accel_doctor.logs.files import place_of
 from accel_doctor.logs.lines import Block, Source, shortened
 from accel_doctor.logs.signatures import find, may_tell
 from accel_doctor.logs.speakers import NOBODY, Said, labelled, plain, said
+from accel_doctor.logs.telling import redacted, telling_rows, worlds_in
 from accel_doctor.logs.tracebacks import BEGINS, Raised, Tracebacks
 from accel_doctor.logs.waits import Waits
 
-TELLING = (
-    "Error", "Exception", "Traceback", " error", "WARN ", "Xid", "illed", "ailed", "FAILED", "CANCELLED", "exitcode",
-    "ignal", "imed out", "atchdog", "terminate called", "what():", "core dumped", "Segmentation", "Assertion", "oom",
-    "OOM", "ut of memory", "No space", "Interrupt", " code ", "closed by", "Unable to", "annot", "DUE TO", "NODE",
-    "fail at", "ismatch", "unavailable", "oss is ", "loss scale", "timeout", "busy", "subprocess ",
-    "RUNNING AT", "Process name", "MPI_ABORT", "NCCL work", "ast completed",
-)  # fmt: skip
-"""Words of which lines that tell of trouble, or the lines just before them, have at least one."""
-_TELLING = tuple(word.encode() for word in TELLING)
 WINDOW = 60
 """Lines after a telling one that are read as closely."""
 SAMPLE = 64
 """Lines of each other block of which the speakers are noted."""
 QUIET = 400
 """Other lines of a block that are looked at for signs of life."""
+WORLD_BLOCKS = 16
+"""Blocks at the head in which the number of ranks is looked for."""
 MOST_SHAPES = 20_000
 LONGEST_SHAPE = 1000
 MOST_EVENTS = 4000
 MOST_LINES = 200
 MOST_PROGRESS = 20
-LONGEST_TEXT = 400
 _PROGRESS = re.compile(r"\b(?:step|steps|epoch|iter|iteration|loss)\b|\d(?:it/s|s/it)|\d%\|", re.IGNORECASE)
 _NEUTRAL = re.compile(
     r"^(?:frame #\d+|Exception raised from|wandb: |[=\-*]{10,}|\s*[\^~]+\s*$|<omitting|\s)|Warning:|WARNING"
@@ -50,19 +42,6 @@ _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following e
 _LAUNCH = re.compile(
     r"Setting OMP_NUM_THREADS environment variable for each process|values were not passed to `accelerate launch`"
     r"|runner\.py:\d+:main\] cmd ="
-)
-_WORLD = re.compile(
-    rb"(?:\b(?:[Ww]orld[_ ]size|nranks|WORLD_SIZE|[Nn]um[_ ]processes)[\"']?[ =:]+|Starting with |MEMBER: \d+/)"
-    rb"(?P<world>\d{1,6})\b"
-)
-_WORLD_WORDS = (
-    b"orld_size", b"orld size", b"nranks", b"WORLD_SIZE", b"um_processes", b"um processes", b"Starting with ",
-    b"MEMBER: ",
-)  # fmt: skip
-WORLD_BLOCKS = 16
-"""Blocks at the head of a log, and those that are read closely, in which the number of ranks is looked for."""
-_SECRET = re.compile(
-    r"\b(?:hf_|sk-|ghp_|github_pat_|xox[bp]-)[\w-]{16,}|(?i:(token|password|secret|api_?key|authorization)(\"?'?\s*[=:]\s*\"?'?))\S{6,}"
 )
 
 
@@ -191,16 +170,14 @@ class _Scan:
         if self.label is None:
             self.label = labelled(plain(r.decode("utf-8", "replace")) for r in block.data[: 2**16].split(b"\n")[:200])
         self._count(block.data)
-        self._rows(block.data.split(b"\n"), self.above + block.first, _telling_rows(block.data))
+        self._rows(block.data.split(b"\n"), self.above + block.first, telling_rows(block.data))
         self._remember(block.data)
 
     def _count(self, data: bytes) -> None:
         """Note the largest number of ranks that the head of a log tells: groups of some ranks have smaller ones."""
         self._blocks += 1
-        if self._blocks > WORLD_BLOCKS or not any(word in data for word in _WORLD_WORDS):
-            return
-        told = {int(m["world"]) for m in _WORLD.finditer(data)}
-        self.world = max(told | {self.world or 0}) or None
+        if self._blocks <= WORLD_BLOCKS:
+            self.world = max(worlds_in(data) | {self.world or 0}) or None
 
     def _rows(self, rows: list[bytes], first: int, telling: list[int]) -> None:
         """Read the rows that tell of trouble, and some after each, closely; of the others see who lives."""
@@ -428,26 +405,3 @@ class _Scan:
             lines_after=min(MOST_LINES, lines - event.after[0]),
             progress_after=min(MOST_PROGRESS, steps - event.after[1]),
         )
-
-
-def _telling_rows(data: bytes) -> list[int]:
-    """Return the indices of the rows of a block that have a telling word, in order."""
-    found: set[int] = set()
-    for word in _TELLING:
-        at = data.find(word)
-        while at >= 0:
-            found.add(at)
-            end = data.find(b"\n", at)
-            at = data.find(word, end) if end >= 0 else -1
-    if not found:
-        return []
-    starts = [0, *(m.end() for m in re.finditer(b"\n", data))]
-    return sorted({bisect_right(starts, at) - 1 for at in found})
-
-
-def redacted(text: str) -> str:
-    """Return text of a bounded length without what looks like a credential."""
-    return _SECRET.sub(lambda m: f"{m[1]}{m[2]}…" if m[1] else "…", text)[:LONGEST_TEXT]
-
-
-__all__ = ["BEGINS", "read_files", "read_log", "redacted"]

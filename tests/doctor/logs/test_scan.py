@@ -13,9 +13,10 @@ from accel_doctor.evidence.log import Log
 from accel_doctor.logs.cause import explain
 from accel_doctor.logs.lines import BLOCK_BYTES
 from accel_doctor.logs.naming import Cause
-from accel_doctor.logs.scan import TELLING, read_log, redacted
+from accel_doctor.logs.scan import read_log
 from accel_doctor.logs.signatures import by_needle, find, signatures
 from accel_doctor.logs.speakers import labelled, said
+from accel_doctor.logs.telling import TELLING, redacted
 from log_texts import LOST, QUIET, SICK, steps, table, traceback
 
 DEATH = traceback("ValueError: bad sample 37", prefix="[rank1]: ") + table((0, -15), root=(1, 1))
@@ -226,6 +227,22 @@ def test_task_numbers_are_told_from_numbered_lines() -> None:
     assert not labelled([f"{n}: x" for n in range(20)])
     assert not labelled(["step 1: x", "0: y", "z"])
     assert not labelled([])
+
+
+@pytest.mark.parametrize(
+    ("text", "world"),
+    [
+        ("world_size = 8", 8),
+        ("tp world size: 2\nWORLD_SIZE=16", 16),
+        ("comm 0x1 rank 3 nranks 4 cudaDev 3", 4),
+        ("All distributed processes registered. Starting with 2 processes", 2),
+        ("Initializing distributed: GLOBAL_RANK: 1, MEMBER: 2/4", 4),
+        ("Num processes: 8", 8),
+        ("Starting with 100 samples", None),
+    ],
+)
+def test_the_number_of_ranks_is_the_largest_that_is_told(text: str, world: int | None) -> None:
+    assert read(text.encode()).world_size == world
 
 
 def test_credentials_are_left_out() -> None:
