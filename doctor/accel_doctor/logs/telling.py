@@ -14,7 +14,8 @@ TELLING = (
 _TELLING = tuple(word.encode() for word in TELLING)
 LONGEST_TEXT = 400
 _WORLD = re.compile(
-    rb"(?:\b(?:[Ww]orld[_ ]size|nranks|WORLD_SIZE|[Nn]um[_ ]processes)[\"']?[ =:]+|Starting with (?=\d+ processes)|MEMBER: \d+/)"
+    rb"(?:\b(?:[Ww]orld[_ ]size|nranks|WORLD_SIZE|[Nn]um[_ ]processes)[\"']?[ =:]+"
+    rb"|Starting with (?=\d+ processes)|MEMBER: \d+/)"
     rb"(?P<world>\d{1,6})\b"
 )
 _WORLD_WORDS = (
