@@ -1,13 +1,14 @@
 """Shards of models and optimizers: what of the whole a saved state holds."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from . import models, steps
 from .core import core
 
 DEEPEST = 5
-MOST_TENSORS = 50_000
+MOST_VALUES = 50_000
 WRAPPERS = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 INSIDE = ("_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_orig_mod.")
 Sizes = tuple[int, int]
@@ -20,7 +21,7 @@ def held(saved: Any) -> Sizes | None:  # noqa: ANN401 - whatever the script save
     A tensor is known as a shard by its own class (DTensor, ShardedTensor), as the state of an optimizer of a sharded
     model, or by the name and size that a parameter of a sharded model has on this rank.
     """
-    tensors = list(_tensors(saved))[:MOST_TENSORS]
+    tensors = list(_tensors(saved))
     sizes = [size for _, tensor in tensors if (size := _own_sizes(tensor)) is not None]
     if core.lists.get("wrapped"):
         states = _optimizer_states()
@@ -30,17 +31,21 @@ def held(saved: Any) -> Sizes | None:  # noqa: ANN401 - whatever the script save
     return (here, whole) if here < whole else None
 
 
-def _tensors(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    if hasattr(value, "named_parameters") and callable(value.named_parameters):
-        yield from value.named_parameters()
-    elif (hasattr(value, "numel") and hasattr(value, "dtype")) or type(value).__name__ == "ShardedTensor":
-        yield name, value
-    elif depth < DEEPEST and isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _tensors(inner, str(key), depth + 1)
-    elif depth < DEEPEST and isinstance(value, (list, tuple)):
-        for inner in value[:64]:
-            yield from _tensors(inner, "", depth + 1)
+def _tensors(saved: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    """Yield each tensor of a state with the key it stands under; looks at a bounded number of values."""
+    waiting = [("", saved, 0)]
+    for _ in range(MOST_VALUES):
+        if not waiting:
+            return
+        name, value, depth = waiting.pop()
+        if hasattr(value, "named_parameters") and callable(value.named_parameters):
+            yield from value.named_parameters()
+        elif (hasattr(value, "numel") and hasattr(value, "dtype")) or type(value).__name__ == "ShardedTensor":
+            yield name, value
+        elif depth < DEEPEST and isinstance(value, dict):
+            waiting += [(str(key), inner, depth + 1) for key, inner in islice(value.items(), MOST_VALUES)]
+        elif depth < DEEPEST and isinstance(value, (list, tuple)):
+            waiting += [("", inner, depth + 1) for inner in value[:64]]
 
 
 def _own_sizes(tensor: Any) -> Sizes | None:  # noqa: ANN401
