@@ -114,7 +114,7 @@ class Relations(State):
     def _constants(self, left: Any, op: ast.cmpop, right: Any) -> Value | None:
         if not isinstance(left, (str, int, bool, type(None))) or not isinstance(right, (str, int, bool, type(None))):
             return None
-        if isinstance(left, str) and left != "__main__":
+        if isinstance(left, str) and "__main__" not in (left, right):
             return Value(cond=UNKNOWN)  # a choice that somebody may make otherwise
         if isinstance(op, (ast.Eq, ast.NotEq)):
             return Value(cond=ALWAYS if (left == right) is isinstance(op, ast.Eq) else NEVER)

@@ -207,7 +207,7 @@ def _same(division: Division, steps: Value, accelerator: Thing) -> bool:
 
 def _not_applied(notes: Notes) -> Iterator[Flow]:
     steps = [(a, v) for a, v in _steps_of(notes) if a.node is not None]
-    if not steps or notes.says(r"accumulate\(|no_sync|sync_gradients|GradientState|accum\w*\s*==|%\s*[\w.]*acc"):
+    if not steps or notes.says(r"accumulate\(|no_sync|_set_sync_gradients|GradientState|accum\w*\s*==|%\s*[\w.]*acc"):
         return
     for event in notes.of("backward"):
         loop = notes.training_loop(event)

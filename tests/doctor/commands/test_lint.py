@@ -252,3 +252,13 @@ def test_the_sample_shows_what_its_readme_says() -> None:
     assert report(str(folder / "sick.py")) == (1, {"HNG002": [(str(folder / "sick.py"), 12)]})
     assert report(str(folder / "healthy.py")) == (0, {})
     assert "`accel-doctor lint samples/lint/lonely_collective/sick.py`" in (folder.parent / "README.md").read_text()
+
+
+def test_what_an_imported_file_does_as_a_program_of_its_own_is_not_run() -> None:
+    Path("train.py").write_text(
+        "import torch.distributed as dist\nfrom net import f\n\ndist.init_process_group('nccl')\nf()\n"
+    )
+    Path("net.py").write_text("def f():\n    return 1\n\n\nif __name__ == '__main__':\n    print(f())\n")
+    assert report("train.py") == (0, {})
+    Path("net.py").write_text("def f():\n    return 1\n\n\nprint(f())\n")
+    assert report("train.py") == (0, {"LOG001": [("net.py", 5)]})
