@@ -42,7 +42,7 @@ def explain(evidence: Evidence, job: Job) -> Hang | None:
     if span < LEAST_S:
         return None
     odd = [(r, s) for r, s in each if not (s.waiting and s.kind in WITH_PEERS)]
-    said = tuple(f"{people([r])} {s.what}" for r, s in each[:8])
+    said = (*(f"{people([r])} {s.what}" for r, s in each[:8]), *_recorders(job))
     if gone:
         return _ended(job, gone, waiting, said, span)
     if odd:
@@ -77,7 +77,9 @@ def _absent(
 ) -> Hang:
     rank, where = odd[0]
     first, peers = waiting[0][1], people([r for r, _ in waiting])
-    aim = first.op or ("its backward" if first.kind == "backward" else "the call in which its peers wait")
+    aim = _numbered(waiting[0][0], first.op) or (
+        "its backward" if first.kind == "backward" else "the call in which its peers wait"
+    )
     place = f" at {first.site.path}:{first.site.line}" if first.site else ""
     more = f" (and {people([r for r, _ in odd[1:]])} neither)" if len(odd) > 1 else ""
     message = (
@@ -97,6 +99,21 @@ def _absent(
         span,
         _FIXES.get(where.kind, ""),
     )
+
+
+def _numbered(seen: Seen, op: str) -> str:
+    """Return ``all_reduce #4812`` where the rank's flight recorder tells what is pending."""
+    held = seen.recorded
+    if held is None or held.pending_seq is None:
+        return op
+    return f"{op or held.pending} #{held.pending_seq}"
+
+
+def _recorders(job: Job) -> Iterator[str]:
+    """Yield how many collectives each rank has called, where the job's flight recorders tell and they differ."""
+    told = [(r, r.recorded.called) for r in job.ranks if r.recorded]
+    if len({called for _, called in told}) > 1:
+        yield "flight recorder: " + ", ".join(f"{people([r])} has called {called}" for r, called in told[:8])
 
 
 def _holder(seen: Seen) -> int | None:

@@ -21,6 +21,7 @@ from accel_doctor.evidence import (
     Value,
     Wait,
 )
+from accel_doctor.evidence.processes import Recorded
 from accel_doctor.evidence.run import Frame
 from accel_doctor.reports.terminal import render
 from accel_doctor.testing_attach import (
@@ -320,6 +321,18 @@ def test_who_is_waited_for_and_why(_: str, odd: Seen, expected: dict[str, str], 
     evidence = attach_run(launched(peer, replace(odd, devices=())))
     assert speaking(evidence) == expected
     assert text in said(evidence)
+
+
+def test_a_flight_recorder_tells_the_number_of_the_call() -> None:
+    peer = waiting(
+        0, ALL_REDUCE, devices=(), recorded=Recorded(called=7, completed=6, pending="all_reduce", pending_seq=7)
+    )
+    odd = waiting(1, SLEEP, text="time.sleep(600)", devices=(), recorded=Recorded(called=6, completed=6))
+    evidence = attach_run(launched(peer, odd))
+    assert speaking(evidence) == {"HNG001": "error"}
+    text = " ".join(said(evidence).split())
+    assert "rank 1 (pid 5001) never reached all_reduce #7" in text
+    assert "flight recorder: rank 0 has called 7, rank 1 has called 6" in text
 
 
 WORKING: dict[str, Callable[[], Seen]] = {

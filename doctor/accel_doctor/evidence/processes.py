@@ -39,6 +39,18 @@ class Look(Record, frozen=True, kw_only=True):
     wait: Wait | None = None
 
 
+class Recorded(Record, frozen=True, kw_only=True):
+    """What torch's flight recorder in a rank holds of the default process group at the end of the looks."""
+
+    called: int
+    """Number of the last collective that the rank has called."""
+    completed: int
+    pending: str = ""
+    """The first one that has not completed: ``all_reduce``; empty where all have."""
+    pending_seq: int | None = None
+    """Its number."""
+
+
 class Seen(Record, frozen=True, kw_only=True):
     """One process of a training job."""
 
@@ -87,6 +99,8 @@ class Seen(Record, frozen=True, kw_only=True):
     """Loader workers below it at the last look."""
     no_stack: str = ""
     """Why there is no stack."""
+    recorded: Recorded | None = None
+    """``None`` where the rank offers no worker server, does not answer, or did not stand still."""
 
     @property
     def title(self) -> str:

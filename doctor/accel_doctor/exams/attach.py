@@ -139,7 +139,9 @@ class _Attach:
         here = self.host.result(HOST_WAIT_S) if host else None
         if here and (self.request.wanted.pids or self.request.wanted.names):
             here = msgspec.structs.replace(here, left_over=None)  # asked about one job: others' remains are beside it
-        jobs = tuple(_placed(self.watcher.result(job), devices, self.found[job.pid]) for job in self.jobs)
+        jobs = tuple(
+            _placed(self.watcher.result(job, so_far=not host), devices, self.found[job.pid]) for job in self.jobs
+        )
         devices = None if devices is None else _pids_known(devices)
         run_dir = self.request.run_dir
         return Evidence(

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from accel_doctor.evidence.processes import Job, Look, Seen, Watched
-from accel_doctor.machine import proc, stacks, waits
+from accel_doctor.evidence.processes import Job, Look, Recorded, Seen, Watched
+from accel_doctor.machine import flight, proc, stacks, waits
 from accel_doctor.machine.bounded import Reader
 from accel_doctor.machine.jobs import Found
 from accel_doctor.machine.tcp_bytes import carried
+from accel_doctor.standing import at_rest
 
 LOOK_EVERY_S = 0.5
 STACKS_KEPT = 8
@@ -50,6 +51,8 @@ class Watcher:
         self._started = {m.pid: m.stat.start_s for found in jobs.values() for m in found.ranks}
         self._looks: dict[int, list[Look]] = {pid: [] for pid in self._ranks}
         self._why: dict[int, str] = {}
+        self._recorded: dict[int, Recorded] = {}
+        self._asked: set[int] = set()
         self._deaf: Counter[int] = Counter()
         self._spy = stacks.find_spy()
         self._carried = carried()
@@ -129,15 +132,23 @@ class Watcher:
             if at >= until or ended(min(LOOK_EVERY_S, until - at)):
                 return time.monotonic() - started
 
-    def result(self, job: Job) -> Job:
+    def result(self, job: Job, *, so_far: bool = False) -> Job:
         """Return a job with what was seen of its ranks, and which of them ended meanwhile."""
+        still = len(job.ranks) > 1 and any(at_rest(self._looks.get(r.pid, ())) for r in job.ranks)
+        if still and job.pid not in self._asked and not so_far:
+            self._asked.add(job.pid)
+            servers = {r.pid: path for r in job.ranks if (path := self._servers.get(r.pid, ""))}
+            self._recorded.update(flight.read(servers))
         ranks = tuple(self._seen(seen) for seen in job.ranks)
         gone = tuple(r.pid for r in ranks if r.looks and r.looks[-1].state in ("", "Z", "X"))
         return msgspec.structs.replace(job, ranks=self._connected(ranks), ended=gone)
 
     def _seen(self, seen: Seen) -> Seen:
         return msgspec.structs.replace(
-            seen, looks=tuple(self._looks.get(seen.pid, ())), no_stack=self._why.get(seen.pid, "")
+            seen,
+            looks=tuple(self._looks.get(seen.pid, ())),
+            no_stack=self._why.get(seen.pid, ""),
+            recorded=self._recorded.get(seen.pid),
         )
 
     def _connected(self, ranks: tuple[Seen, ...]) -> tuple[Seen, ...]:

@@ -114,21 +114,26 @@ def _refusal(said: str) -> str:
 def by_server(path: str, cwd: str) -> Stack:
     """Return the main thread's stack by torch's worker server on a Unix socket."""
     try:
-        said = _post(path, "/handler/dump_traceback")
+        said = post(path, "/handler/dump_traceback")
     except (OSError, http.client.HTTPException) as error:
         return Stack(None, f"worker server {path}: {type(error).__name__}")
     frames = _faulthandler(said)
     return Stack(_frames(frames, cwd)) if frames else Stack(None, f"worker server {path}: no stack in its answer")
 
 
-def _post(path: str, handler: str) -> str:
+def post(path: str, handler: str, most_bytes: int = 2**20) -> str:
+    """Return what a worker server on a Unix socket answers.
+
+    Raises:
+        OSError, http.client.HTTPException: it does not.
+    """
     connection = http.client.HTTPConnection("localhost", timeout=LIMIT_S)
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.settimeout(LIMIT_S)
     try:
         connection.sock.connect(path)
         connection.request("POST", handler)
-        return connection.getresponse().read(2**20).decode(errors="replace")
+        return connection.getresponse().read(most_bytes).decode(errors="replace")
     finally:
         connection.close()
 

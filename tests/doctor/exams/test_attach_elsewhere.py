@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.slow, pytest.mark.timeout(240)]
 
 PYTHON = sys.executable
 TORCHRUN = str(Path(PYTHON).with_name("torchrun"))
-ALONE, STUCK, STRANGER = (str(HERE / f"attach_{name}.py") for name in ("alone", "stuck", "stranger"))
+ALONE, STUCK, STRANGER, SERVED = (str(HERE / f"attach_{name}.py") for name in ("alone", "stuck", "stranger", "served"))
 STILL_S = 4.6
 DEAD_MOUNT = "exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 dead {}"
 IDLE = {"load:gpu1.busy": 0, "load:gpu1.power_mw": 71000, "load:gpu1.memory_used": 4194304, "now": "load"}
@@ -91,6 +91,24 @@ def test_a_script_on_a_dead_mount_keeps_the_doctor_no_longer(tmp_path: Path) -> 
     assert seen.speaking == {}, told(seen)
     assert seen.exit_code == 0
     assert after is None
+
+
+def test_ranks_that_offer_a_worker_server_tell_what_they_wait_for(tmp_path: Path) -> None:
+    """Without py-spy the server gives stacks; the flight recorder gives the number of the call that never comes."""
+    world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    with ExitStack() as both:
+        for rank in (0, 1):
+            own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "TORCH_WORKER_SERVER_SOCKET": str(tmp_path / f"s{rank}")}
+            process = both.enter_context(running(tmp_path, PYTHON, SERVED, str(tmp_path), env={**world, **own}))
+        wait_for(lambda: all((tmp_path / f"at{rank}").exists() for rank in (0, 1)), "the barrier")
+        time.sleep(OLD_ENOUGH_S)
+        seen = attach(tmp_path, process.pid, "--duration", STILL_S)
+        assert process.poll() is None
+    assert seen.speaking == {"HNG001": "error"}, told(seen)
+    finding = seen.finding("HNG001")
+    assert "never reached all_reduce #2" in finding["message"]
+    assert finding["ranks"] == [1]
+    assert "flight recorder: rank 0 has called 2, rank 1 has called 1" in finding["seen"]
 
 
 def inside(pid: int) -> int:

@@ -60,13 +60,13 @@ def test_what_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_servers_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacks, "_post", lambda *_: DUMPED)
+    monkeypatch.setattr(stacks, "post", lambda *_: DUMPED)
     frames = stacks.by_server("/run/w.sock", "/home/me").frames
     assert [(f.path, f.line, f.function) for f in frames or ()] == [
         ("train.py", 12, "step"),
         ("train.py", 41, "<module>"),
     ]
-    monkeypatch.setattr(stacks, "_post", lambda *_: "")
+    monkeypatch.setattr(stacks, "post", lambda *_: "")
     assert "no stack in its answer" in stacks.by_server("/run/w.sock", "").why
 
 
