@@ -117,6 +117,16 @@ CATCHES = SCRIPT.replace(
 CATCH_LINE = 1 + CATCHES.splitlines().index("    except ValueError:")
 
 
+ALONE = (
+    SCRIPT.replace("Accelerator()", "Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=LIMIT)])")
+    .replace("from accelerate import", "from datetime import timedelta\nfrom accelerate import InitProcessGroupKwargs,")
+    .replace("sick = accelerator.process_index == 1", "sick = accelerator.is_main_process")
+    .replace("FAULT", "[time.sleep(0.5) or open('work', 'w').close() for _ in range(16)]")
+    .replace("WHO", "sick")
+)
+"""The main rank works alone for 8 s before a backward, in a group that waits LIMIT s."""
+
+
 class Told(NamedTuple):
     """What the doctor said of one run."""
 
@@ -140,11 +150,11 @@ def script(fault: Fault) -> str:
     return SCRIPT.replace("FAULT", fault.code).replace("WHO", "True" if fault.both else "sick")
 
 
-def examine(folder: Path, text: str, *options: str) -> Told:
+def examine(folder: Path, text: str, *, stall_s: int = STALL_S) -> Told:
     """Run a script to the doctor's end; one that does not end is killed and fails the test."""
     (folder / "train.py").write_text(text)
     told = ("--output", f"json:{folder / 'report.json'}", "--run-dir", str(folder / "run"))
-    stall = ("--stall-timeout", str(STALL_S), "--on-stall", "stop", *options)
+    stall = ("--stall-timeout", str(stall_s), "--on-stall", "stop")
     kept = {k: v for k, v in os.environ.items() if k in ("HOME", "LANG")}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     process = subprocess.Popen(

@@ -24,6 +24,7 @@ CHECK = Check(
         "DAT003",
         "HNG005",
         "NET007",
+        "HNG006",
         "HNG008",
         "RNK001",
         "RNK005",

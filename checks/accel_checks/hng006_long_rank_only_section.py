@@ -1,7 +1,8 @@
 """HNG006: one rank works through data alone while the others wait."""
 
+from accel_checks._hng006_run import WARN_PCT, judge
 from accel_checks._source import Says, flow_judge
-from accel_doctor.check import Check, Invariant, Severity
+from accel_doctor.check import Check, Invariant, Judge, Severity
 
 SEEN = flow_judge(
     Says(
@@ -20,6 +21,6 @@ CHECK = Check(
     title="One rank works through data alone while the others wait",
     why="The others wait in their next collective, and its timeout may end the job; their devices idle until then.",
     fix="let every rank do its share of the loop, and gather the results",
-    judges=(SEEN,),
-    severity=Severity.WARNING,
+    judges=(SEEN, Judge(needs=("ranks.trace",), judge=judge)),
+    thresholds=(WARN_PCT,),
 )

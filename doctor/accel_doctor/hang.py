@@ -187,7 +187,7 @@ def _left_loop(evidence: Evidence, standing: list[Standing], ranks: list[Traced]
         left = [
             s
             for s, loader in zip(standing, each, strict=True)
-            if s not in inside and loader.epochs and not loader.epochs[-1].exhausted
+            if s not in inside and (s.ended or s.site is not None) and loader.epochs and not loader.epochs[-1].exhausted
         ]
         if inside and left:
             way = next((e for e in code.exits if not e.skips), None)

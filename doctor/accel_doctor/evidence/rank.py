@@ -36,6 +36,8 @@ class Group(Record, frozen=True, kw_only=True):
     """``torch.cuda.get_arch_list()``: what this torch build was compiled for, ``sm_90``, ``compute_90`` …"""
     joined_s: float | None = None
     """Unix time at which the process group stood."""
+    timeout_s: float | None = None
+    """After so long in one collective the process group gives up."""
 
 
 class Guards(Record, frozen=True, kw_only=True):

@@ -98,6 +98,7 @@ def group(it: Any) -> Row:  # noqa: ANN401 - an Accelerator or a PartialState
         "torch_device_count": torch.cuda.device_count() if torch.version.cuda or torch.version.hip else 0,
         "arch_list": architectures(torch),
         "joined_s": time.time(),
+        "timeout_s": timeout_s(torch),
     }
 
 
@@ -105,6 +106,18 @@ def architectures(torch: Any) -> list[str] | None:  # noqa: ANN401 - the module
     """Return what this torch was compiled for; asks the build, not a device."""
     flags = getattr(torch._C, "_cuda_getArchFlags", None) if torch.version.cuda else None
     return flags().split() if flags is not None else None
+
+
+def timeout_s(torch: Any) -> float | None:  # noqa: ANN401 - the module
+    """Return how long the process group bears one collective; ``None`` without one, or where it does not say."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return None
+    group = torch.distributed.distributed_c10d._get_default_group()
+    try:
+        limits = [group._get_backend(device).options._timeout for device in group._device_types]
+    except (AttributeError, RuntimeError):
+        return None
+    return min((float(limit.total_seconds()) for limit in limits), default=None)
 
 
 def raw_group() -> Row:
@@ -124,6 +137,7 @@ def raw_group() -> Row:
         "torch_device_count": torch.cuda.device_count() if torch.version.cuda or torch.version.hip else 0,
         "arch_list": architectures(torch),
         "joined_s": time.time(),
+        "timeout_s": timeout_s(torch),
     }
 
 

@@ -14,6 +14,8 @@ PLACE_BYTES = 224
 """After both: phase, operation, through what, line, function and path of the last watched call, a line each."""
 RECORD_BYTES = RECORD.size + ALIVE.size + PLACE_BYTES
 PLACES = 512
+LONG_WAIT_S = 1.0
+WAITS = ("collective", "backward")
 
 
 class Site(NamedTuple):
@@ -73,9 +75,19 @@ class Core:
 
     def leave(self, before: tuple[str, str, Site | None]) -> None:
         """Go back to where the rank was."""
+        if self.phase in WAITS and time.time() - self.since > LONG_WAIT_S:
+            self._note_wait(time.time() - self.since)
         self.account()
         self.phase, self.op = before[0], before[1]
         self.tick()
+
+    def _note_wait(self, seconds: float) -> None:
+        """Keep the longest wait of each place where the rank waits for its peers."""
+        via = self.via[0] if self.via else ""
+        row = find(self.rows("waits"), 32, op=self.op or self.phase, via=via, site=self.site)
+        if row is not None and seconds > row.get("longest_s", 0.0):
+            number = self.collectives if self.phase == "collective" else self.backwards
+            row.update(longest_s=round(seconds, 3), number=number, step=self.steps)
 
     def account(self) -> None:
         """Add the time since the last move to the phase that the rank was in."""

@@ -4,7 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from fault_injector import CATCH_LINE, CATCHES, FAULT_LINE, FAULTS, HEALTHY, STALL_S, Fault, Told, examine, script
+from fault_injector import (
+    ALONE,
+    CATCH_LINE,
+    CATCHES,
+    FAULT_LINE,
+    FAULTS,
+    HEALTHY,
+    STALL_S,
+    Fault,
+    Told,
+    examine,
+    script,
+)
 
 pytestmark = pytest.mark.ranks
 CHEAP = ("an exception",)
@@ -40,6 +52,17 @@ def test_an_error_that_one_rank_catches_is_the_cause_of_what_comes_after(handles
     assert told.failed.keys() <= {"LOG001"}, told.failed
     assert finding["ranks"] == [1]
     assert finding["location"]["line"] == CATCH_LINE
+    assert told.left == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "severity"), [(20, "warning"), (6, "error"), (600, "")])
+def test_a_rank_that_works_alone_is_weighed_against_the_timeout(limit: int, severity: str, tmp_path: Path) -> None:
+    told = examine(tmp_path, ALONE.replace("LIMIT", f"timedelta(seconds={limit})"), stall_s=30)
+    found = told.failed.pop("HNG006", [])
+    assert [f["severity"] for f in found] == ([severity] if severity else [])
+    assert [f["ranks"] for f in found] == ([[0]] if severity else [])
+    assert told.failed == {}, told.failed
     assert told.left == []
 
 

@@ -5,7 +5,7 @@ from accel_doctor.evidence.run.data import Epoch, Loaded, Resume, Samples
 from accel_doctor.evidence.run.mesh import Mesh
 from accel_doctor.evidence.run.order import Call, Sequence
 from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
-from accel_doctor.evidence.run.progress import Caught, Failure, Frame, Position, Stall, Times
+from accel_doctor.evidence.run.progress import Caught, Failure, Frame, Position, Stall, Times, Wait
 from accel_doctor.evidence.run.site import Site
 from accel_doctor.evidence.run.trace import Trace
 from accel_doctor.evidence.run.training import (
@@ -54,6 +54,7 @@ __all__ = [
     "Times",
     "Trace",
     "VisibleSet",
+    "Wait",
     "Wrapped",
     "Written",
 ]

@@ -20,6 +20,8 @@ class Times(Record, frozen=True, kw_only=True):
     """In collectives that the script called, the wait for the peers included."""
     own_ms: tuple[float, ...] = ()
     """What it did by itself between the last backward calls: all but backward and collectives; at most 128."""
+    queued_ms: float | None = None
+    """Of a step, in which the main thread was ready and other processes had the CPUs; ``None`` where it is not told."""
 
 
 class Frame(Record, frozen=True, kw_only=True):
@@ -54,6 +56,18 @@ class Position(Record, frozen=True, kw_only=True):
     collectives: int = 0
     steps: int = 0
     since_s: float = 0.0
+
+
+class Wait(Record, frozen=True, kw_only=True):
+    """The longest time that a rank stood in one call in which it waits for its peers; over a second only."""
+
+    op: str
+    via: str = ""
+    site: Site | None = None
+    longest_s: float = 0.0
+    number: int = 0
+    """Of that call among the script's collectives, or among the backward calls."""
+    step: int = 0
 
 
 class Caught(Record, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from accel_doctor.evidence.run.data import Loaded, Resume
 from accel_doctor.evidence.run.mesh import Mesh
 from accel_doctor.evidence.run.order import Sequence
 from accel_doctor.evidence.run.placing import Forked, Placed, Replicated, VisibleSet
-from accel_doctor.evidence.run.progress import Caught, Failure, Position, Stall, Times
+from accel_doctor.evidence.run.progress import Caught, Failure, Position, Stall, Times, Wait
 from accel_doctor.evidence.run.site import Site
 from accel_doctor.evidence.run.training import (
     Accelerated,
@@ -47,6 +47,8 @@ class Trace(Record, frozen=True, kw_only=True):
     called: tuple[Called, ...] = ()
     resumes: tuple[Resume, ...] = ()
     replicas: tuple[Replica, ...] = ()
+    local_sgd: bool = False
+    """The script averages parameters now and then, by LocalSGD: between, replicas differ by design."""
     draws: tuple[Draws, ...] = ()
     meshes: tuple[Mesh, ...] = ()
     compiled: tuple[Compiled, ...] = ()
@@ -63,6 +65,7 @@ class Trace(Record, frozen=True, kw_only=True):
     first_step_s: float | None = None
     last_step_s: float | None = None
     failure: Failure | None = None
+    waits: tuple[Wait, ...] = ()
     caught: tuple[Caught, ...] = ()
     """Exceptions that it caught and went on after, as far as a watched call came out of or stood in their handling."""
     exit_site: Site | None = None
