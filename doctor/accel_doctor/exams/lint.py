@@ -36,14 +36,13 @@ def examine(
         DoctorError: a path does not exist.
     """
     started = time.time()
-    parse = Parse(contracts or {})
     files = list(_files(paths))
     around = [_around(f) for f in files if f.around]
     told = [a for a in around if a]
     launches = [found for a in told for found in a.launches]
     launch = launches[0] if launches else None
     with _rare_collections():
-        facts = [_read(f.name, f.path, stdin, parse) for f in files if not f.around]
+        facts = _all_read(files, stdin, contracts or {})
     source = _together([*facts, *(Facts(a.file, flows=a.flows) for a in told)])
     return Evidence(
         doctor_version=__version__,
@@ -55,6 +54,12 @@ def examine(
         absent={} if launch else {"launch": "no launch configuration was among the files"},
         timings={"exam_s": round(time.time() - started, 3)},
     )
+
+
+def _all_read(files: "list[Found]", stdin: bytes | None, contracts: Mapping[str, Operation]) -> list[Facts]:
+    """Read all scripts; their trees are gone at its end, so that no collection need go through them."""
+    parse = Parse(contracts)
+    return [_read(f.name, f.path, stdin, parse) for f in files if not f.around]
 
 
 @contextmanager

@@ -57,6 +57,13 @@ def read_module(module: Module, parse: Parse) -> Facts:
     """Return what a parsed file shows."""
     reader = Reader(parse, module)
     reader.read()
+    try:
+        return _facts(module, reader)
+    finally:
+        reader.release()
+
+
+def _facts(module: Module, reader: Reader) -> Facts:
     notes = Notes(reader)
     file = SourceFile(
         path=module.path,

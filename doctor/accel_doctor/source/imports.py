@@ -80,10 +80,15 @@ class Imports(Frameworks):
             return Value("ref", ref=f"{module}.{name}")
         if not level and (top in FOREIGN or top in sys.stdlib_module_names):
             return Value("ref", ref=canonical(f"{module}.{name}" if name else module))
-        if self.depth > 1 and self.scope.outer is None:  # an import's own imports are read where they are used
-            here = self.scope
-            return Value(PENDING, func=lambda: self._imported_from(here, module, name, level))
-        return self._imported_from(self.scope, module, name, level)
+        here = self.scope
+        if here.outer is not None or (self.depth == 1 and (name is None or self.guards)):
+            return self._imported_from(here, module, name, level)
+        named = self.depth == 1  # what a module brings is read where it is used
+        return Value(PENDING, func=lambda: self._brought(here, module, name, level, named=named))
+
+    def _brought(self, here: Scope, module: str, name: str | None, level: int, *, named: bool) -> Value:
+        found = self._imported_from(here, module, name, level)
+        return self.by_name(name, name) if named and name is not None and not found.kind else found
 
     def _imported_from(self, here: Scope, module: str, name: str | None, level: int) -> Value:
         kept, self.scopes = self.scopes, [here]

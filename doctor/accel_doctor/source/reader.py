@@ -53,6 +53,12 @@ class Reader(Imports):
         finally:
             sys.setrecursionlimit(limit)
 
+    def release(self) -> None:
+        """Let go of what was read: names and functions hold each other, and trees with them."""
+        for scope in [*self.modules.values(), *(f.scope for f in self.functions), *(c.scope for c in self.classes)]:
+            scope.names.clear()
+        self.__dict__.clear()
+
     def read_module(self, module: Module, name: str) -> Scope:
         """Read a module from its first line to its last."""
         scope = Scope(module.path, "<module>")
@@ -90,7 +96,7 @@ class Reader(Imports):
 
     def _rest(self) -> None:
         """Read what nothing in the file calls: methods of objects that were made, and, in a library, every function."""
-        entered = any(f.calls for f in self.functions) or "__main__" in self.main.text
+        entered = "__main__" in self.main.text or self._enters()
         for made in list(self.classes):
             if made.made or not entered:
                 self._methods(made)
@@ -99,6 +105,15 @@ class Reader(Imports):
             for function in sorted(self.functions, key=lambda f: f.name in called):
                 if not function.calls and function.owner is None and function.scope.path == self.main.path:
                     self._root(function, None, EVERY, checked=True)
+
+    def _enters(self) -> bool:
+        """Return whether the file, or one that it imports, calls a function as it is imported."""
+        names = self.modules[str(self.main.file or self.main.path)].names
+        for name in ["", *names]:
+            names.get(name)  # an import that was not used so far is read now
+            if any(f.calls for f in self.functions):
+                return True
+        return False
 
     def _methods(self, made: Class) -> None:
         if made.scope.path != self.main.path:
