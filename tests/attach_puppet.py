@@ -50,6 +50,15 @@ def starve(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
             return
 
 
+def straggle(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Train, with work of its own for rank 1 in each step."""
+    weights, until = torch.randn(128, 128), time.monotonic() + 0.05
+    while dist.get_rank() == 1 and time.monotonic() < until:
+        weights = torch.tanh(weights @ weights)
+    model(torch.randn(64, 256)).square().mean().backward()
+    optimizer.step()
+
+
 def block(mode: str) -> None:
     """Do on rank 1 what its peer then waits for."""
     if mode == "sleep":
@@ -73,6 +82,10 @@ def main() -> None:
         (FOLDER / f"at{dist.get_rank()}").write_text(mode)
         if mode == "starved":
             starve(model, optimizer)
+        elif mode == "straggle":
+            for _ in range(20):
+                straggle(model, optimizer)
+            continue
         elif mode == "apart":
             if dist.get_rank() == 0:
                 dist.all_reduce(torch.ones(1))

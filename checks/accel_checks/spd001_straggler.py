@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
+from accel_checks._attach import by_job
 from accel_checks._own_time import straggler
+from accel_checks._spd001_attach import PEERS_PCT, lagging
 from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, Severity, Threshold, ranks_of
 from accel_doctor.evidence import ComputeProbe, Evidence, Rank
 from accel_doctor.peers import medians_of_peers
@@ -96,7 +98,11 @@ CHECK = Check(
     title="A rank's own work is slower than its peers'",
     why="Every collective waits for the last rank to arrive: the whole world trains at that rank's pace.",
     fix="look at what else runs on that rank's cores or device, at its clocks, and at its CPU binding",
-    judges=(Judge(needs=("ranks.compute",), judge=judge), Judge(needs=("ranks.trace",), judge=straggler)),
+    judges=(
+        Judge(needs=("ranks.compute",), judge=judge),
+        Judge(needs=("ranks.trace",), judge=straggler),
+        Judge(needs=("jobs",), judge=by_job(lagging)),
+    ),
     consequence_of=("GPU009", "GPU004", "GPU008", "GPU011", "RNK005"),
-    thresholds=(WARN_RATIO, FAIL_RATIO, CPU_RATIO),
+    thresholds=(WARN_RATIO, FAIL_RATIO, CPU_RATIO, PEERS_PCT),
 )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from accel_doctor.evidence.processes import Look, Seen
@@ -157,6 +157,23 @@ def at_rest(looks: Sequence[Look]) -> bool:
     moved = first.io_bytes is not None and last.io_bytes is not None and last.io_bytes != first.io_bytes
     cpu = (last.cpu_s - first.cpu_s) + max(0.0, last.workers_cpu_s - first.workers_cpu_s)
     return not moved and cpu <= QUIET_SHARE * span + 0.02 and len({_site(s) for s in _stacks(looks)}) <= 1
+
+
+def waiting_share(looks: Sequence[Look]) -> float | None:
+    """Return the share of the stacks in which a rank slept in a call that its peers end; ``None`` without stacks."""
+    told = [look for look in looks if look.stack]
+    if not told:
+        return None
+    return sum(
+        look.state == "S" and _by_stack(look.stack or ())[0] in ("collective", "backward") for look in told
+    ) / len(told)
+
+
+def goes_on(looks: Sequence[Look]) -> bool:
+    """Return whether a main thread worked again and again: in three of four spans between looks, of half a second."""
+    used = [look.main_cpu_s for look in looks if look.main_cpu_s is not None]
+    spans = [after - before > 0.005 for before, after in pairwise(used)]
+    return len(spans) >= 4 and sum(spans) * 4 >= 3 * len(spans)
 
 
 def stays(told: Sequence[Look]) -> bool:

@@ -390,6 +390,28 @@ def test_a_rank_that_is_gone() -> None:
     assert speaking(attach_run(at_work)) == {}
 
 
+def test_a_straggler_by_its_own_work() -> None:
+    def pace(rank: int, waits: int, cpu_s: float, stack: tuple[Frame, ...] = ()) -> Seen:
+        each = looks()
+        mine = [stack or each[0].stack if i >= waits else BACKWARD for i in range(len(each))]
+        return healthy_seen(rank, devices=(), looks=tuple(
+            replace(look, stack=s, state="S" if s is BACKWARD else "R", main_cpu_s=cpu_s * i, cpu_s=cpu_s * i)
+            for i, (look, s) in enumerate(zip(each, mine, strict=True))
+        ))  # fmt: skip
+
+    slow = pace(1, 0, 0.5)
+    assert speaking(attach_run(launched(pace(0, 8, 0.1), slow))) == {"SPD001": "warning"}
+    assert "rank 1 (pid 5001) is slower than its peers: rank 0 waits for it" in said(
+        attach_run(launched(pace(0, 8, 0.1), slow))
+    )
+    assert "SPD001" not in speaking(attach_run(launched(pace(0, 4, 0.3), slow))), "half is usual"
+    assert "SPD001" not in speaking(attach_run(launched(pace(0, 8, 0.1), pace(1, 1, 0.5)))), "it waits too"
+    assert "SPD001" not in speaking(attach_run(launched(pace(0, 8, 0.0), slow))), "one step: a section of one rank"
+    assert "SPD001" not in speaking(attach_run(launched(pace(0, 8, 0.1), pace(1, 0, 0.5, FETCH)))), "its data is late"
+    on_gpus = [replace(r, devices=(r.rank or 0,)) for r in (pace(0, 8, 0.1), slow)]
+    assert "SPD001" not in speaking(attach_run(launched(*on_gpus), devices=busy_pair()))
+
+
 def test_a_starved_loader() -> None:
     loading = tuple(
         replace(look, state="S", stack=FETCH, io_bytes=1000 + i, cpu_s=50 + 0.1 * i)

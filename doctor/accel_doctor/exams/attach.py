@@ -23,7 +23,7 @@ from accel_doctor.machine.devices import read_devices
 from accel_doctor.machine.host import read_host
 from accel_doctor.machine.jobs import Found, Search, Wanted, search
 from accel_doctor.machine.live_sampler import LiveSampler
-from accel_doctor.standing import GONE, at_rest, loads
+from accel_doctor.standing import GONE, at_rest, loads, waiting_share
 
 DEVICES_S = 8.0
 """How long the driver may take; one without persistence mode wakes a device a second."""
@@ -32,6 +32,8 @@ REPORT_S = 1.0
 """Kept back from the deadline for judging and printing."""
 LEAST_S, MOST_S = 2.0, 6.0
 """The window: 2 s show a device without a process; where one seems idle or ranks seem to wait, 6 s."""
+SEEM_TO_WAIT = 0.6
+"""Share of a rank's stacks from which it may wait for one that never waits itself."""
 LOW_PCT, FULL_PCT, LOW_POWER = 10.0, 95.0, 0.35
 
 
@@ -128,6 +130,9 @@ class _Attach:
         looks = self.watcher.latest()
         together = [[looks.get(r.pid, ()) for r in job.ranks] for job in self.jobs if len(job.ranks) > 1]
         if any(all(at_rest(each) for each in ranks) for ranks in together):
+            return True
+        shares = [[waiting_share(each) for each in ranks] for ranks in together]
+        if any(0 in ranks and any((share or 0) > SEEM_TO_WAIT for share in ranks) for ranks in shares):
             return True
         told = [[look.stack for look in each if look.stack] for each in looks.values()]
         if any(sum(map(loads, stacks)) * 3 >= 2 * len(stacks) > 0 for stacks in told):

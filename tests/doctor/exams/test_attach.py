@@ -149,6 +149,17 @@ def test_a_starved_pair(job: Puppet, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_straggler_by_its_own_work(job: Puppet, tmp_path: Path) -> None:
+    job.order("straggle")
+    seen = attach(tmp_path, job.process.pid)
+    assert seen.speaking == {"SPD001": "warning"}, [(c["id"], c["reason"]) for c in seen.report["checks"]]
+    finding = seen.finding("SPD001")
+    assert finding["ranks"] == [1]
+    assert "rank 0 waits for it" in finding["message"]
+    assert finding["location"]["path"].endswith("attach_puppet.py")
+
+
+@pytest.mark.slow
 def test_ranks_in_different_collectives(job: Puppet, tmp_path: Path) -> None:
     """The last of this job: it never comes out of it."""
     job.order("apart")
