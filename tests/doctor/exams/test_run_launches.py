@@ -134,11 +134,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def run(folder: Path, text: str, words: tuple[str, ...], variables: dict[str, str]) -> Evidence:
+def run(
+    folder: Path, text: str, words: tuple[str, ...], variables: dict[str, str], inside: tuple[str, ...] = ()
+) -> Evidence:
     for name, value in {"before": "", "cpu": "", "inside": "pass", "port": free_port()}.items():
         text = text.replace(f"{{{name}}}", str(value))
     (folder / "train.py").write_text(text)
-    command = [sys.executable, "-m", "accel_doctor", "run", "--run-dir", "run", "--", *words]
+    command = [*inside, sys.executable, "-m", "accel_doctor", "run", "--run-dir", "run", "--", *words]
     done = subprocess.run(command, cwd=folder, env=variables, timeout=150, check=False, capture_output=True, text=True)
     assert (folder / "run" / "evidence.json").exists(), done.stderr
     return read_evidence(folder / "run")
@@ -188,3 +190,17 @@ def test_memory_on_another_ranks_device(guest_bytes: int, fake_nvml: FakeNvml, t
     assert json.loads((tmp_path / "run" / "evidence.json").read_text())["devices"]
     found = findings(FOREIGN, evidence)
     assert [f.message.partition(" on GPU 0")[0] for f in found] == ["rank 1 also holds 0.6 GiB"] * bool(guest_bytes)
+
+
+FULL = 'mount -t tmpfs -o size=8k tmpfs /dev/shm && head -c 8192 /dev/zero > /dev/shm/fill && exec "$@"'
+
+
+def test_a_full_shared_memory_breaks_neither_the_run_nor_what_is_seen(tmp_path: Path) -> None:
+    inside = ("unshare", "-m", "bash", "-c", FULL, "_")
+    if subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("a mount namespace cannot be had here")
+    evidence = run(tmp_path, STEPS, TORCHRUN, environment(tmp_path, OMP_NUM_THREADS="1"), inside)
+    assert [(r.end.how, r.trace.steps, r.trace.broken) for r in evidence.world if r.end and r.trace] == [
+        ("finished", 150, ())
+    ] * 2
+    assert faults(evidence) == {}
