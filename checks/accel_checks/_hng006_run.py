@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from accel_doctor.check import Finding, NotApplicable, Severity, Threshold, names, ranks_of
 from accel_doctor.evidence import Evidence
 from accel_doctor.evidence.run import Wait
+from accel_doctor.hang import explain
 from accel_doctor.traces import Traced, place, several, where
 
 WARN_PCT = Threshold("HNG006.warn_above_pct", 25, "data grow: a quarter of the timeout now may be more than it later")
@@ -16,6 +17,9 @@ BITTEN = 0.9
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find the longest wait of some ranks for others that hardly waited there."""
     ranks = several(evidence)
+    hang = explain(evidence)
+    if hang is not None and hang.id != "HNG001":
+        raise NotApplicable(f"the ranks lost each other: {hang.id} says why")
     limits = [t.rank.group.timeout_s for t in ranks if t.rank.group is not None and t.rank.group.timeout_s]
     if not limits:
         raise NotApplicable("how long the process group waits was not seen")

@@ -22,5 +22,6 @@ CHECK = Check(
     why="The others wait in their next collective, and its timeout may end the job; their devices idle until then.",
     fix="let every rank do its share of the loop, and gather the results",
     judges=(SEEN, Judge(needs=("ranks.trace",), judge=judge)),
+    consequence_of=("NET007", "HNG008"),
     thresholds=(WARN_PCT,),
 )

@@ -75,7 +75,8 @@ def test_a_wait_that_takes_a_third_of_the_timeout() -> None:
 
 def test_a_wait_that_ended_the_run() -> None:
     gone = Failure(kind="RuntimeError", message="Timed out waiting 1800000ms", at_s=1.0, site=at(50), peer_gone=True)
-    run = limited(sick_user_run(waits=(replace(LONG, longest_s=1800.0),), failure=gone))
+    closed = replace(gone, message="Connection closed by peer", at_s=2.0)
+    run = limited(sick_user_run({"failure": closed}, waits=(replace(LONG, longest_s=1800.0),), failure=gone))
     assert [f.severity for f in findings(CHECK, run)] == [Severity.ERROR]
 
 

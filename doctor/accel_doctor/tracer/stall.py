@@ -49,15 +49,26 @@ def _goes_round(frame: FrameType) -> bool:
 
 
 def _values(frame: FrameType) -> Iterator[object]:
-    """Yield what tells whether a loop's names have changed: values of plain ones, identity and length of others."""
+    """Yield what tells whether a loop's names have changed: values of plain ones, identity and length of others.
+
+    Only exact types are asked, and nothing that could run code of the user's.
+    """
     for name, value in list(frame.f_locals.items())[:NAMES]:
         yield name
-        yield value if isinstance(value, _PLAIN) else id(value)
-        if isinstance(value, _SIZED):
+        yield value if type(value) in _PLAIN else id(value)
+        if type(value) in _SIZED:
             yield len(value)
-        held = getattr(value, "__dict__", None) if not isinstance(value, type(sys)) else None
-        if type(held) is dict and len(held) < NAMES:
-            yield from (v if isinstance(v, _PLAIN) else id(v) for v in list(held.values()))
+        held = _fields(value)
+        if len(held) < NAMES:
+            yield from (v if type(v) in _PLAIN else id(v) for v in list(held.values()))
+
+
+def _fields(value: object) -> dict[str, object]:
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return held if type(held) is dict and type(value) is not type(sys) else {}
 
 
 def training_frame() -> FrameType | None:
