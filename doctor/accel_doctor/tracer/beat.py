@@ -138,9 +138,9 @@ class Beat(threading.Thread):
         """Write a summary a beat, and answer the supervisor when it asks where the rank stands."""
         while core.on:
             try:
-                core.tell_alive(self.stillness.look())
                 self._answer()
                 self.writer.summary()
+                core.tell_alive(self.stillness.look())
             except RuntimeError:
                 self.writer.written = -1
             except Exception as error:  # noqa: BLE001 - a tracer hook
