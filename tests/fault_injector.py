@@ -157,22 +157,20 @@ def examine(folder: Path, text: str, *, stall_s: int = STALL_S) -> Told:
     stall = ("--stall-timeout", str(stall_s), "--on-stall", "stop")
     kept = {k: v for k, v in os.environ.items() if k in ("HOME", "LANG")}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "accel_doctor", "run", *told, *stall, "--", *LAUNCH, *PLAIN, "train.py"],
-        cwd=folder,
-        env={**kept, "PATH": path, "HF_HOME": str(folder / "hf"), "ACCELERATE_USE_CPU": "1", "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,
-        stdout=(folder / "output").open("wb"),
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        process.wait(LONGEST_S)
-        ended_s = time.time()
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdin
-        process.stdin.close()
+    command = [sys.executable, "-m", "accel_doctor", "run", *told, *stall, "--", *LAUNCH, *PLAIN, "train.py"]
+    env = {**kept, "PATH": path, "HF_HOME": str(folder / "hf"), "ACCELERATE_USE_CPU": "1", "OMP_NUM_THREADS": "1"}
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
+        )
+    assert process.stdin
+    with process.stdin:
+        try:
+            process.wait(LONGEST_S)
+            ended_s = time.time()
+        finally:
+            process.kill()
+            process.wait()
     since = [float(p.read_text()) for p in folder.glob("since-*")]
     return Told(
         report=json.loads((folder / "report.json").read_text()),

@@ -21,7 +21,7 @@ from fault_injector import (
 pytestmark = pytest.mark.ranks
 CHEAP = ("an exception",)
 GRACE_S = 5.0
-OTHERS_S = 25.0
+OTHERS_S = 90.0
 """What a slow or shared machine may take on top."""
 
 
