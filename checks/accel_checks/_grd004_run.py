@@ -12,6 +12,8 @@ def judge_run(evidence: Evidence) -> Iterator[Finding]:
     ranks = several(evidence)
     if all(r.sharded for t in ranks for r in t.trace.replicas):
         raise NotApplicable("no replicas: the parameters are shards, or nothing was stepped")
+    if any(t.trace.local_sgd for t in ranks):
+        raise NotApplicable("LocalSGD lets the replicas part between its averagings")
     step = first_difference(ranks)
     optimizer = ranks[0].trace.optimizers[0] if ranks[0].trace.optimizers else None
     if step is None or optimizer is None or optimizer.wrapper is None:

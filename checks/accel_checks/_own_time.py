@@ -10,6 +10,8 @@ from accel_doctor.traces import place, several
 STEPS = 16
 SLOWER = 1.5
 LEAST_MS = 10.0
+QUEUES = 2
+"""Times a step's wait for a CPU: where ranks and others share CPUs, whose turn comes late is chance."""
 
 
 def straggler(evidence: Evidence) -> Iterator[Finding]:
@@ -20,8 +22,9 @@ def straggler(evidence: Evidence) -> Iterator[Finding]:
     own = [median(t.trace.times.own_ms) for t in ranks]
     worst = max(range(len(own)), key=lambda i: own[i])
     peers = median(ms for i, ms in enumerate(own) if i != worst)
-    if own[worst] > SLOWER * peers and own[worst] - peers > LEAST_MS:
-        slow = ranks[worst]
+    slow = ranks[worst]
+    chance_ms = QUEUES * (slow.trace.times.queued_ms or 0.0)
+    if own[worst] > SLOWER * peers and own[worst] - peers > max(LEAST_MS, chance_ms):
         yield Finding(
             message=f"{slow.rank.name} takes {own[worst]:.0f} ms by itself between two backward calls, its peers "
             f"{peers:.0f} ms: they wait for it in every step",

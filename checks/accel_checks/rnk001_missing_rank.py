@@ -73,7 +73,7 @@ def _told(evidence: Evidence) -> bool:
 def _left_well(evidence: Evidence, rank: Rank) -> bool:
     """Return whether a rank left by ``os._exit(0)`` in a run that nobody missed it in."""
     end, ending = rank.end, evidence.ending
-    left = rank.trace is not None and end is not None and end.how == "exit" and end.exit_code == 0
+    left = evidence.exam == "run" and end is not None and end.how == "exit" and end.exit_code == 0
     missed = any(r.trace is not None and r.trace.failure is not None for r in evidence.world)
     return left and not missed and ending is not None and ending.exit_code == 0 and not ending.stopped_by
 

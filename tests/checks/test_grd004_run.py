@@ -15,5 +15,10 @@ def test_shards_are_not_compared_and_no_fault() -> None:
     assert outcome(CHECK, sick_user_run({"replicas": shards})).outcome.value == "skipped"
 
 
+def test_replicas_part_by_design_under_local_sgd() -> None:
+    other = (Replica(step=1, parameters=1001), Replica(step=2, parameters=5))
+    assert outcome(CHECK, sick_user_run({"local_sgd": True}, replicas=other)).outcome.value == "skipped"
+
+
 def test_healthy() -> None:
     assert outcome(CHECK, healthy_user_run()).outcome.value == "passed"

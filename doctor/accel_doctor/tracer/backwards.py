@@ -3,7 +3,7 @@
 from types import ModuleType
 from typing import Any
 
-from . import imports, sites, tokens
+from . import imports, models, sites, tokens
 from .core import Row, core, find
 from .wrap import around
 
@@ -54,11 +54,10 @@ def _note(loss: Any, through: str) -> Any:  # noqa: ANN401
     where = sites.site()
     row = find(core.rows("backwards"), MOST, site=where, through=through)
     fresh = [w for w in core.rows("wrapped") if w.get("_fresh")]
+    flows = [(w, w["_fresh"], models.gradients(w)) for w in fresh] if len(fresh) > 1 else []
     for wrapped in fresh:
+        _count(wrapped, 1)
         wrapped["_fresh"] = 0
-        wrapped["_syncs"] = wrapped.get("_syncs", 0) + wrapped.get("_armed", False)
-        wrapped["_backs"] = wrapped.get("_backs", 0) + 1
-        wrapped["_since_step"] = wrapped.get("_since_step", 0) + 1
     if row is not None:
         row["count"] = row.get("count", 0) + 1
         row["wrapped"] = row.get("wrapped", 0) + bool(fresh)
@@ -72,12 +71,24 @@ def _note(loss: Any, through: str) -> Any:  # noqa: ANN401
         loader["backwards"] = loader.get("backwards", 0) + 1
     token = core.enter("backward", site=where)
     _note_own_time()
-    return token
+    return token, flows
+
+
+def _count(wrapped: Row, by: int) -> None:
+    wrapped["_syncs"] = wrapped.get("_syncs", 0) + by * wrapped.get("_armed", False)
+    wrapped["_backs"] = wrapped.get("_backs", 0) + by
+    wrapped["_since_step"] = max(0, wrapped.get("_since_step", 0) + by)
 
 
 def _leave(token: Any, error: BaseException | None) -> None:  # noqa: ANN401
     if token is not None:
-        core.leave(token)
+        before, flows = token
+        core.leave(before)
+        reached = [models.gradients(w) != gradients for w, _, gradients in flows]
+        for (wrapped, forwards, _), flowed in zip(flows, reached, strict=True):
+            if any(reached) and not flowed:  # its graph is of a later backward, as a generator's under detach
+                _count(wrapped, -1)
+                wrapped["_fresh"] = forwards
     if error is None:
         core.fields["_after_backward"] = core.since
 
@@ -87,7 +98,9 @@ def _note_own_time() -> None:
     now = sum(core.spent.get(phase, 0.0) for phase in OWN)
     before = core.fields.get("_own")
     core.fields["_own"] = now
-    if before is not None:
+    if before is None:
+        core.fields["_queued_ns"] = core.queued_ns()
+    else:
         own = core.fields.setdefault("own_ms", [])
         own.append(round(1000 * (now - before), 3))
         if len(own) > 128:

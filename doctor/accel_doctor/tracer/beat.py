@@ -74,7 +74,7 @@ class Writer:
             **core.lists,
             **fields,
             "position": position,
-            "times": {**spent, "own_ms": core.fields.get("own_ms", []), "queued_ms": queued_ms()},
+            "times": {**spent, "own_ms": core.fields.get("own_ms", []), "queued_ms": _queued_ms()},
             "steps": core.steps,
             "collective_count": core.collectives,
             "broken": list(core.broken.values()),
@@ -103,17 +103,10 @@ class Writer:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def queued_ms() -> float | None:
+def _queued_ms() -> float | None:
     """Return how long the main thread waited for a CPU for each backward call; ``None`` where nobody counts it."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/schedstat", encoding="ascii") as file:
-            queued_ns = int(file.read().split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    if not core.backwards:
-        return None
-    began, calls = core.fields.setdefault("_queued", (queued_ns, core.backwards))
-    return float(round((queued_ns - began) / 1e6 / max(1, core.backwards - calls), 3))
+    began, now = core.fields.get("_queued_ns"), core.queued_ns()
+    return None if began is None or now is None else round((now - began) / 1e6 / max(1, core.backwards), 3)
 
 
 def _trim(plain: Row) -> None:

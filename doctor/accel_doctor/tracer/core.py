@@ -1,5 +1,6 @@
 """What all watchers share: whether we watch, where the rank is, what was counted, which hooks broke."""
 
+import os
 import struct
 import time
 from typing import Any, NamedTuple
@@ -119,6 +120,14 @@ class Core:
         """Say that the interpreter answers, and since when the script has gone round one loop."""
         if self.memory is not None:
             ALIVE.pack_into(self.memory, RECORD.size, time.time(), looping_since)
+
+    def queued_ns(self) -> int | None:
+        """Return how long the main thread has waited for a CPU so far; ``None`` where the kernel does not count it."""
+        try:
+            with open(f"/proc/self/task/{os.getpid()}/schedstat", encoding="ascii") as file:
+                return int(file.read().split()[1])
+        except (OSError, ValueError, IndexError):
+            return None
 
     def failed(self, what: str, error: BaseException) -> None:
         """Record that a hook broke, once; the user's call goes on."""

@@ -10,6 +10,7 @@ from .core import Row, Site, core
 from .wrap import around
 
 MOST = 16
+PROBES = 8
 FULLY_SHARD_COPIES = ("torch.distributed.fsdp._fully_shard", "torch.distributed.fsdp", "torch.distributed._composable")
 _owners: dict[int, tuple[int, str, bool]] = {}
 """By id of a parameter: index of its wrapper, its name, and whether it was trainable when it was wrapped."""
@@ -25,6 +26,9 @@ def install() -> None:
     )
     imports.on_import("torch.distributed.fsdp._fully_shard._fully_shard", _watch_fully_shard)
     imports.on_import("deepspeed.runtime.engine", lambda m: _watch_wrapper(m.DeepSpeedEngine))
+    imports.on_import("accelerate.local_sgd", lambda m: around(m.LocalSGD, "__init__", _averages_rarely))
+    averagers = "torch.distributed.algorithms.model_averaging.averagers"
+    imports.on_import(averagers, lambda m: around(m.PeriodicModelAverager, "__init__", _averages_rarely))
     imports.on_import("torch.nn.parameter", _watch_freezing)
     imports.on_import("torch.nn.modules.module", lambda m: around(m.Module, "compile", _compiled))
     imports.on_import("torch._dynamo.eval_frame", lambda m: around(m.OptimizedModule, "__init__", _compiled))
@@ -41,6 +45,11 @@ def _compiled(args: tuple[Any, ...], kwargs: Row) -> None:
         row = _rows.get(module) if hasattr(module, "parameters") else None
         if row is not None:
             row["compiled"] = True
+
+
+def _averages_rarely(args: tuple[Any, ...], kwargs: Row) -> None:
+    del args, kwargs
+    core.fields["local_sgd"] = True
 
 
 def _begin_making(args: tuple[Any, ...], kwargs: Row) -> None:
@@ -78,6 +87,7 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
         "local_bytes": sum(_local_bytes(p) for _, p in named),
         "device": str(named[0][1].device) if named else "",
         "_fresh": 0,
+        "_probes": _probes(wrapper, [p for _, p in named if p.requires_grad]),
         "_made_in": [frame.f_code for frame in sites.user_frames()[:1]],
     }
     index = len(rows)
@@ -88,6 +98,18 @@ def register(module: Any, wrapper: str) -> Row | None:  # noqa: ANN401 - a torch
         _owners[id(parameter)] = (index, name, parameter.requires_grad)
     weakref.finalize(module, _forget, row, [id(p) for _, p in named])
     return row
+
+
+def _probes(wrapper: str, trainable: list[Any]) -> list[Any]:
+    """Return a few parameters by whose gradients a backward through the model shows; none where they are hidden."""
+    few = trainable[:: max(1, len(trainable) // PROBES)][:PROBES] if wrapper == "DistributedDataParallel" else []
+    return [weakref.ref(p) for p in few]
+
+
+def gradients(row: Row) -> object:
+    """Return what changes when a backward reaches the model's probes; another object each time where it has none."""
+    probes = [p for p in (ref() for ref in row["_probes"]) if p is not None]
+    return [(p.grad is None, getattr(p.grad, "_version", 0)) for p in probes] if probes else object()
 
 
 _inner: dict[int, Any] = {}

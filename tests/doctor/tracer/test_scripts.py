@@ -436,6 +436,21 @@ HEALTHY = {
     "the last epoch broken off on every rank alike": case(
         "", "", l19="        optimizer.zero_grad()\n        if epoch == 1 and step == 2: break"
     ),
+    "a generator that is stepped at every other step of its judge": case(
+        "",
+        "",
+        l12="judge = nn.Linear(1, 1); optimizer = torch.optim.SGD(model.parameters(), lr=0.05); other = torch.optim.SGD(judge.parameters(), lr=0.05)",
+        l13="model, judge, optimizer, other, loader = accelerator.prepare(model, judge, optimizer, other, loader)",
+        l16="        made = model(a); accelerator.backward(judge(made.detach()).pow(2).mean()); other.step(); other.zero_grad()",
+        l17="        if step % 2: accelerator.backward((judge(made) - b).pow(2).mean())",
+        l18="        if step % 2: optimizer.step()",
+    ),
+    "replicas that LocalSGD averages now and then": case(
+        "",
+        "",
+        l14="from accelerate.local_sgd import LocalSGD\nlocal = LocalSGD(accelerator=accelerator, model=model, local_sgd_steps=4, enabled=True).__enter__()\nfor epoch in range(2):",
+        l18="        optimizer.step(); local.step()",
+    ),
     "several forwards of one model in a step": case(
         "", "", l16="        loss = (model(a) - b).pow(2).mean() + (model(a + 1) - b).pow(2).mean()"
     ),
