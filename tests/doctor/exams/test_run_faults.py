@@ -47,9 +47,10 @@ def test_a_fault_is_named_with_its_rank_and_line(name: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("handles", ["pass", "print('skipped')"])
 def test_an_error_that_one_rank_catches_is_the_cause_of_what_comes_after(handles: str, tmp_path: Path) -> None:
     told = examine(tmp_path, CATCHES.replace("WHO", "sick").replace("HANDLES", handles))
-    assert "HNG008" in told.failed, (told.failed, told.output)
-    (finding,) = told.failed.pop("HNG008")
-    assert told.failed.keys() <= {"LOG001"}, told.failed
+    failed = told.failed
+    assert "HNG008" in failed, (failed, told.output)
+    (finding,) = failed.pop("HNG008")
+    assert failed.keys() <= {"LOG001"}, failed
     assert finding["ranks"] == [1]
     assert finding["location"]["line"] == CATCH_LINE
     assert told.left == []
@@ -59,10 +60,11 @@ def test_an_error_that_one_rank_catches_is_the_cause_of_what_comes_after(handles
 @pytest.mark.parametrize(("limit", "severity"), [(20, "warning"), (6, "error"), (600, "")])
 def test_a_rank_that_works_alone_is_weighed_against_the_timeout(limit: int, severity: str, tmp_path: Path) -> None:
     told = examine(tmp_path, ALONE.replace("LIMIT", f"timedelta(seconds={limit})"), stall_s=30)
-    found = told.failed.pop("HNG006", [])
+    failed = told.failed
+    found = failed.pop("HNG006", [])
     assert [f["severity"] for f in found] == ([severity] if severity else [])
     assert [f["ranks"] for f in found] == ([[0]] if severity else [])
-    assert told.failed == {}, told.failed
+    assert failed == {}, failed
     assert told.left == []
 
 
