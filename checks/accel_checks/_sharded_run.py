@@ -64,11 +64,13 @@ def made_before(evidence: Evidence) -> Iterator[Finding]:
     ranks = traced(evidence)
     trace = ranks[0].trace if ranks else None
     owned = {o.wrapper for o in trace.optimizers} if trace is not None else set()
-    idle = [w for i, w in enumerate(trace.wrapped) if w.wrapper == SHARDED[0] and i not in owned] if trace else []
+    idle = [w for i, w in enumerate(trace.wrapped) if w.wrapper in SHARDED and i not in owned] if trace else []
     if trace is None or not any(w.wrapper in SHARDED for w in trace.wrapped):
         raise NotApplicable("no model was wrapped by FSDP")
     for optimizer in trace.optimizers:
-        if any(w.forwards for w in idle) and optimizer.steps and optimizer.foreign == optimizer.parameters:
+        empty = optimizer.without_gradients >= max(1, min(optimizer.steps, 64))
+        trained = any(w.forwards or (w.wrapper == SHARDED[1] and empty) for w in idle)
+        if trained and optimizer.steps and optimizer.foreign == optimizer.parameters:
             yield Finding(
                 message=f"{optimizer.class_name} was made from the parameters before FSDP sharded them: its "
                 f"{optimizer.steps} steps moved nothing of {idle[0].class_name}",

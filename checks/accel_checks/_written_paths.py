@@ -1,5 +1,6 @@
 """LOG004, CKP003 and CKP011 share one look at written paths. Pure."""
 
+import posixpath
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -33,8 +34,14 @@ def contested(ranks: list[Traced]) -> Iterator[Contested]:
         stretches = {written.collective for _, written in each}
         if len(each) > 1 and len({t.rank.host for t, _ in each}) == 1 and len(stretches) < len(each):
             how = next((w.how for _, w in each if w.how not in ("open", "append")), each[0][1].how)
-            checkpoint = how not in ("open", "append") or path.endswith(CHECKPOINTS)
+            checkpoint = (how not in ("open", "append") or path.endswith(CHECKPOINTS)) and not _prepared(each)
             yield Contested(path, each[0][1].site, tuple(t for t, _ in each), how, checkpoint)
+
+
+def _prepared(each: list[tuple[Traced, Written]]) -> bool:
+    """Return whether the path was written once, before a training that followed: data made ready, no checkpoint."""
+    trained = all(any(o.steps for o in t.trace.optimizers) for t, _ in each)
+    return trained and all(not (w.step or w.via) and w.count == 1 and w.how != "safetensors" for _, w in each)
 
 
 class OwnPaths(NamedTuple):
@@ -53,6 +60,19 @@ def own_paths(ranks: list[Traced]) -> Iterator[OwnPaths]:
         paths = [path for path in each if path is not None]
         if len(paths) == len(ranks) and len(set(paths)) == len(paths) and _same_shape(ranks, paths):
             yield OwnPaths(site, tuple(paths))
+        elif not paths:
+            yield from _own_folders(ranks, site)
+
+
+def _own_folders(ranks: list[Traced], site: Site) -> Iterator[OwnPaths]:
+    """Yield folders of one save_state that no two ranks share: its files are named by rank, its folder is one."""
+    each = [
+        {posixpath.dirname(w.path) for w in t.trace.written if w.site == site and w.via == "save_state"} for t in ranks
+    ]
+    paths = [min(folders) for folders in each if folders]
+    apart = len(set().union(*each)) == sum(map(len, each))
+    if len(paths) == len(ranks) > 1 and apart and _same_shape(ranks, paths):
+        yield OwnPaths(site, tuple(paths))
 
 
 def _same_shape(ranks: list[Traced], paths: list[str]) -> bool:

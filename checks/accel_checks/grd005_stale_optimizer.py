@@ -18,6 +18,9 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     for wrapped in trace.wrapped:
         if wrapped.thawed_count and wrapped.wrapper == "DistributedDataParallel" and len(ranks) > 1:
             yield _thawed(evidence, ranks, wrapped)
+    for index, wrapped in enumerate(trace.wrapped):
+        if wrapped.added_count and wrapped.wrapper == "DistributedDataParallel" and len(ranks) > 1:
+            yield _added(ranks, wrapped, next((o for o in trace.optimizers if o.wrapper == index), None))
     for optimizer in trace.optimizers:
         if _is_stale(trace, optimizer):
             yield _stale(ranks, optimizer)
@@ -35,6 +38,20 @@ def _thawed(evidence: Evidence, ranks: list[Traced], wrapped: Wrapped) -> Findin
         location=place(wrapped.thaw_site) or line_of(wrapped.site, code.thaw_line if code else None),
         values={"parameters": wrapped.thawed_count, "step": step},
         fix="unfreeze before prepare(); between stages, prepare the unwrapped model and a new optimizer again",
+    )
+
+
+def _added(ranks: list[Traced], wrapped: Wrapped, optimizer: Stepped | None) -> Finding:
+    step = wrapped.added_at_step or 0
+    return Finding(
+        message=f"{wrapped.added_count} parameters came into {wrapped.class_name} after it was wrapped "
+        f"({', '.join(wrapped.added[:3])} …): from step {step} on their gradients are never averaged",
+        seen=f"{wrapped.added_count} parameters with gradients that {wrapped.wrapper} does not know",
+        wanted="all trainable parameters in the model when it is wrapped",
+        ranks=ranks_of([t.rank for t in ranks]),
+        location=place((optimizer.made_site or optimizer.site) if optimizer else wrapped.site),
+        values={"parameters": wrapped.added_count, "step": step},
+        fix="add adapters, heads and other layers before prepare() or DistributedDataParallel()",
     )
 
 

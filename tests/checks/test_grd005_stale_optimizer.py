@@ -15,6 +15,14 @@ def test_parameters_unfrozen_after_wrapping() -> None:
     assert finding.values == {"parameters": 2, "step": 11}
 
 
+def test_parameters_added_after_wrapping() -> None:
+    wrapped = replace(healthy_trace().wrapped[0], added=("l1.a.weight",), added_count=1, added_at_step=1)
+    (finding,) = findings(CHECK, sick_user_run({"wrapped": (wrapped,)}))
+    assert finding.values == {"parameters": 1, "step": 1}
+    alone = replace(wrapped, wrapper="FSDPModule")
+    assert findings(CHECK, sick_user_run({"wrapped": (alone,)})) == ()
+
+
 def test_an_optimizer_of_parameters_that_nobody_trains() -> None:
     stale = replace(healthy_trace().optimizers[0], wrapper=None, foreign=4, without_gradients=STEPS)
     (finding,) = findings(CHECK, sick_user_run({"optimizers": (stale,)}))

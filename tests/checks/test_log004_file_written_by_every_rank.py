@@ -20,7 +20,10 @@ def test_ranks_that_write_in_turn_between_barriers_are_fine() -> None:
 
 
 def test_another_kind_of_file_is_not_a_matter_of_this_check() -> None:
-    assert findings(CHECK, sick_user_run({"written": (Written(path="out/last.pt", site=at(12), how="open"),)})) == ()
+    assert (
+        findings(CHECK, sick_user_run({"written": (Written(path="out/last.pt", site=at(12), how="open", step=3),)}))
+        == ()
+    )
 
 
 def test_healthy() -> None:

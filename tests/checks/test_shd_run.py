@@ -30,5 +30,12 @@ def test_an_optimizer_of_the_parameters_before() -> None:
     assert finding.location.line == 22
 
 
+def test_an_optimizer_of_the_parameters_before_fully_shard() -> None:
+    units = replace(FSDP, wrapper="FSDPModule", forwards=0)
+    empty = replace(STALE, without_gradients=STALE.steps)
+    assert len(findings(shd005.CHECK, sick_user_run({"wrapped": (units,), "optimizers": (empty,)}))) == 1
+    assert findings(shd005.CHECK, sick_user_run({"wrapped": (units,), "optimizers": (STALE,)})) == ()
+
+
 def test_an_optimizer_of_the_sharded_parameters_is_fine() -> None:
     assert findings(shd005.CHECK, sick_user_run({"wrapped": (FSDP,)})) == ()

@@ -244,11 +244,23 @@ def look_for_bare_forward(index: int) -> None:
 
     def called(module: Any, inputs: object) -> None:  # noqa: ANN401
         del inputs
-        if sys.modules["torch"].is_grad_enabled() and not _deep["forward"]:
+        if sys.modules["torch"].is_grad_enabled() and not _deep["forward"] and _trains(module):
             row["bare_site"] = sites.of(_outside(module, sys._getframe(1)))
             handle.remove()
 
     handle = inner.register_forward_pre_hook(called)
+
+
+def _trains(module: Any) -> bool:  # noqa: ANN401
+    """Return whether a parameter trains: one frozen for the moment, as a discriminator, is looked through in vain."""
+    return any(p.requires_grad for p in module.parameters())
+
+
+def added(index: int, parameters: list[Any]) -> list[str]:
+    """Return the names of those parameters that came into a model after it was wrapped."""
+    inner = inside(index)
+    unknown = {id(p) for p in parameters if id(p) not in _owners}
+    return [name for name, p in inner.named_parameters() if id(p) in unknown] if inner is not None else []
 
 
 def _outside(module: Any, frame: FrameType) -> FrameType | None:  # noqa: ANN401

@@ -121,6 +121,7 @@ def _look(optimizer: Any, row: Row) -> None:  # noqa: ANN401
         return
     if row["wrapper"] is not None:
         _note_parameters(core.rows("wrapped")[row["wrapper"]], owners, without)
+        _note_added(row, graded)
     _note_finite(row, graded, owners)
 
 
@@ -133,6 +134,17 @@ def _note_parameters(wrapped: Row, owners: list[Any], without: list[str]) -> Non
     thawed = [owned[1] for p, owned in owners if owned is not None and not owned[2] and p.grad is not None]
     if thawed and "thawed_at_step" not in wrapped:
         wrapped.update(thawed=thawed[:8], thawed_count=len(thawed), thawed_at_step=core.steps + 1)
+
+
+def _note_added(row: Row, graded: list[Any]) -> None:
+    """Note parameters that train inside a wrapped model and are unknown to its wrapper; looks when they change."""
+    if row["foreign"] == row.get("_foreign", 0):
+        return
+    row["_foreign"] = row["foreign"]
+    names = models.added(row["wrapper"], graded)
+    if names:
+        wrapped = core.rows("wrapped")[row["wrapper"]]
+        wrapped.update(added=names[:8], added_count=len(names), added_at_step=core.steps + 1)
 
 
 def _note_finite(row: Row, graded: list[Any], owners: list[Any]) -> None:

@@ -194,6 +194,26 @@ CASES = {
         l10="loader = DataLoader(data, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(0))",
         l13="from torch.distributed.fsdp import FullyShardedDataParallel as FSDP; loader = accelerator.prepare(loader); model = FSDP(model, device_id=torch.device('cpu'))",
     ),
+    "an optimizer made before fully_shard": case(
+        "SHD005",
+        "optimizer = ",
+        l5="from torch.distributed.fsdp import fully_shard; from torch.distributed.device_mesh import init_device_mesh",
+        l10="loader = DataLoader(data, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(0))",
+        l11="model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4), nn.Linear(4, 1))",
+        l13="loader = accelerator.prepare(loader); [fully_shard(m, mesh=init_device_mesh('cpu', (2,))) for m in (*model, model)]",
+    ),
+    "a layer added after wrapping": case(
+        "GRD005",
+        "optimizer = accelerator",
+        l12="model, loader = accelerator.prepare(model, loader); model.module[1] = nn.Sequential(nn.ReLU(), nn.Linear(8, 8))",
+        l13="optimizer = accelerator.prepare(torch.optim.SGD(model.parameters(), lr=0.05))",
+    ),
+    "past the wrapper, and looked through while frozen": case(
+        "GRD003",
+        "model.module(a) - b",
+        l16="        loss = (model.module(a) - b).pow(2).mean()",
+        l19="        optimizer.zero_grad(); model.requires_grad_(False); model.module(a.requires_grad_()); model.requires_grad_(True)",
+    ),
     "a learning rate that differs by rank": case(
         "DAT016", "", l12="optimizer = torch.optim.SGD(model.parameters(), lr=0.05 * (1 + accelerator.process_index))"
     ),
@@ -288,6 +308,15 @@ def test_a_planted_fault_is_found_at_its_line(name: str, examine: Examine) -> No
 
 
 HEALTHY = {
+    "an optimizer made after fully_shard": case(
+        "",
+        "",
+        l5="from torch.distributed.fsdp import fully_shard; from torch.distributed.device_mesh import init_device_mesh",
+        l10="loader = DataLoader(data, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(0))",
+        l11="model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4), nn.Linear(4, 1))",
+        l12="loader = accelerator.prepare(loader); [fully_shard(m, mesh=init_device_mesh('cpu', (2,))) for m in (*model, model)]",
+        l13="optimizer = torch.optim.SGD(model.parameters(), lr=0.05)",
+    ),
     "gradient accumulation": case(
         "",
         "",

@@ -69,6 +69,10 @@ class Wrapped(Record, frozen=True, kw_only=True):
     thawed_count: int = 0
     thaw_site: Site | None = None
     thawed_at_step: int | None = None
+    added: tuple[str, ...] = ()
+    """Parameters with gradients that came into it after it was wrapped; at most 8 names."""
+    added_count: int = 0
+    added_at_step: int | None = None
     unused: tuple[str, ...] = ()
     """Parameters that had no gradient at an optimizer step; at most 8 names."""
     unused_count: int = 0
