@@ -206,6 +206,7 @@ CHECK = Check(
     consequence_of=(
         "HNG003",
         "HNG004",
+        "HNG006",
         "GRD006",
         "RNK005",
         "LCH005",

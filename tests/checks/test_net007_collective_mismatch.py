@@ -35,7 +35,7 @@ MORE = replace(SUM, what="6 float32, SUM", count=1)
 OTHER = Call(op="broadcast", what="4 float32, from rank 0", via="", site=at(41), count=1)
 
 
-def order(*calls: Call, group: str = "default 1", **changes: Any) -> dict[str, tuple[Sequence, ...]]:
+def order(*calls: Call, group: str = "default 1", **changes: object) -> dict[str, tuple[Sequence, ...]]:
     kinds = tuple(dict.fromkeys(calls))
     head = tuple(kinds.index(c) for c in calls)
     made = Sequence(group=group, size=2, count=len(head), kinds=kinds, head=head, tail=head)

@@ -5,6 +5,7 @@ stopped or in uninterruptible sleep, or all asleep, in two or more samples. A bu
 """
 
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ STEP_GAP_S = 5.0
 """A run whose last step is longer ago evaluates, saves, compiles or stands still."""
 REHEARSAL_GRACE_S = 10.0
 STACKS_S = 3.0
+SHM_NAME = "accel-doctor-"
 SILENT = 0.6
 """Part of a standstill after which a rank without any sign of life is held."""
 LOOPING = 0.7
@@ -219,11 +221,25 @@ class RunWatch:
             waiting = [p for p, t in traces.items() if t is None or t.stall is None or t.stall.at_s < asked - 1]
 
 
-def make_shm() -> str:
-    """Return a private folder in memory for the ranks' progress records; empty where there is none."""
-    path = Path("/dev/shm") / f"accel-doctor-{os.getpid()}-{time.time_ns():x}"  # noqa: S108 - memory, 0700
+def make_shm(memory: Path = Path("/dev/shm")) -> str:  # noqa: S108 - memory, and the folder in it is 0700
+    """Return a private folder in memory for the ranks' progress records; empty where there is none.
+
+    Folders of this user's doctors that were killed are removed.
+    """
+    for left in memory.glob(f"{SHM_NAME}*-*"):
+        pid = left.name.removeprefix(SHM_NAME).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists() and _is_mine(left):
+            shutil.rmtree(left, ignore_errors=True)
+    path = memory / f"{SHM_NAME}{os.getpid()}-{time.time_ns():x}"
     try:
         path.mkdir(mode=0o700)
     except OSError:
         return ""
     return str(path)
+
+
+def _is_mine(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.getuid() and path.is_dir() and not path.is_symlink()
+    except OSError:
+        return False
