@@ -18,6 +18,8 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
         alone = optimizer.wrapper is None and optimizer.parameters and not any(w.forwards for w in trace.wrapped)
         if alone and index == 0 and difference is not None:
             yield _never(ranks, optimizer, difference)
+        elif optimizer.outside and index == 0 and difference is not None:
+            yield _partly(ranks, optimizer, difference)
     for wrapped in trace.wrapped:
         dropped = _dropping(evidence, trace, wrapped)
         if dropped is not None:
@@ -36,6 +38,19 @@ def _never(ranks: list[Traced], optimizer: Stepped, difference: int) -> Finding:
         ranks=ranks_of([t.rank for t in ranks]),
         location=place(site),
         values={"optimizer_steps": optimizer.steps, "first_difference_step": difference},
+    )
+
+
+def _partly(ranks: list[Traced], optimizer: Stepped, difference: int) -> Finding:
+    prepare = next((p for p in ranks[0].trace.prepares if p.optimizers), None)
+    return Finding(
+        message=f"{optimizer.outside} of {optimizer.parameters} parameters that {optimizer.class_name} trains are in "
+        f"no prepared model: their gradients are never averaged, and the ranks differ from step {difference} on",
+        seen=f"{optimizer.outside} parameters with gradients outside of every wrapper",
+        wanted="every trained module given to prepare(), or inside of one that is",
+        ranks=ranks_of([t.rank for t in ranks]),
+        location=place((prepare.site if prepare else None) or optimizer.made_site),
+        values={"parameters_outside": optimizer.outside, "first_difference_step": difference},
     )
 
 

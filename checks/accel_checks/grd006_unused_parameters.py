@@ -42,4 +42,5 @@ CHECK = Check(
     fix="let every parameter take part in the loss, or freeze it before prepare(); find_unused_parameters=True costs a "
     "walk through the graph every step and is for branches that change from step to step",
     judges=(Judge(needs=("ranks.trace",), judge=judge), from_log("GRD006")),
+    consequence_of=("GRD005",),
 )

@@ -20,6 +20,18 @@ def test_a_model_that_was_not_given_to_prepare() -> None:
     assert finding.values["first_difference_step"] == 1
 
 
+PARTLY = replace(healthy_trace().optimizers[0], foreign=2, outside=2)
+
+
+def test_a_head_that_is_stepped_beside_the_prepared_model() -> None:
+    both = {"optimizers": (PARTLY,), "prepares": (Prepare(site=at(43), optimizers=("SGD",)),), "replicas": ALONE}
+    (finding,) = findings(CHECK, sick_user_run(both, replicas=OTHER))
+    assert finding.message.startswith(f"2 of {PARTLY.parameters} parameters that {PARTLY.class_name} trains are in no")
+    assert finding.location is not None
+    assert finding.location.line == 43
+    assert findings(CHECK, sick_user_run(both)) == ()
+
+
 def test_a_prepare_whose_result_is_dropped() -> None:
     wrapped = replace(healthy_trace().wrapped[0], forwards=0, synced_forwards=0, skipped_steps=STEPS, bare_site=at(31))
     run = replace(sick_user_run({"wrapped": (wrapped,)}), code=(SiteCode(site=at(25), dropped=True),))

@@ -137,11 +137,12 @@ def _note_parameters(wrapped: Row, owners: list[Any], without: list[str]) -> Non
 
 
 def _note_added(row: Row, graded: list[Any]) -> None:
-    """Note parameters that train inside a wrapped model and are unknown to its wrapper; looks when they change."""
+    """Note parameters that train unknown to a wrapper, in its model and outside of any; looks when they change."""
     if row["foreign"] == row.get("_foreign", 0):
         return
     row["_foreign"] = row["foreign"]
     names = models.added(row["wrapper"], graded)
+    row["outside"] = sum(models.owner(p) is None for p in graded) - len(names)
     if names:
         wrapped = core.rows("wrapped")[row["wrapper"]]
         wrapped.update(added=names[:8], added_count=len(names), added_at_step=core.steps + 1)

@@ -67,6 +67,12 @@ CASES = {
         "DAT001", "enumerate(loader)", l13="model, optimizer = accelerator.prepare(model, optimizer)"
     ),
     "model not prepared": case("GRD002", "prepare(", l13="optimizer, loader = accelerator.prepare(optimizer, loader)"),
+    "a head left out of prepare, in the optimizer of a model that was not": case(
+        "GRD002",
+        "prepare(",
+        l12="head = nn.Linear(1, 1); optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.05)",
+        l16="        loss = (head(model(a)) - b).pow(2).mean()",
+    ),
     "unwrapped forward": case("GRD003", "model.module", l16="        loss = (model.module(a) - b).pow(2).mean()"),
     "plain backward": case("GRD001", "loss.backward", l17="        loss.backward()"),
     "a function compiled for every shape": case(

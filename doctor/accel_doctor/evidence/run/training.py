@@ -105,6 +105,8 @@ class Stepped(Record, frozen=True, kw_only=True):
     """Index of the wrapped model that owns most of its parameters; ``None`` when none does."""
     foreign: int = 0
     """Its parameters that belong to no wrapped model."""
+    outside: int = 0
+    """Those of them that had gradients and are not inside of the wrapped model that it steps most of."""
     parameters: int = 0
     steps: int = 0
     batches: int = 0
