@@ -5,13 +5,15 @@ from collections.abc import Iterator
 
 from accel_checks._log import from_log
 from accel_doctor.bandwidth import size_text
-from accel_doctor.check import Check, Finding, Invariant, Judge, names, ranks_of
+from accel_doctor.check import Check, Finding, Invariant, Judge, NotApplicable, names, ranks_of
 from accel_doctor.evidence import Evidence, Rank
+from accel_doctor.hang import explain
 from accel_doctor.traces import Traced, place, traced, where
 
 NATIVE: dict[int, str] = {
     signal.SIGSEGV: "compiled code touched memory that is not its own",
-    signal.SIGABRT: "compiled code gave up: its own words stand in the output above",
+    signal.SIGABRT: "compiled code gave up (gloo does where calls or sizes differ between ranks): its words stand in "
+    "the output above",
     signal.SIGBUS: "memory that is mapped could not be had: /dev/shm is full, or a file was cut",
     signal.SIGFPE: "compiled code divided by zero",
     signal.SIGILL: "this CPU does not know an instruction",
@@ -26,6 +28,9 @@ FIXES: dict[int, str] = {
 def judge(evidence: Evidence) -> Iterator[Finding]:
     """Find the ranks that were killed, the first of them first."""
     killed = [t for t in traced(evidence) if t.rank.end is not None and t.rank.end.how == "signal"]
+    hang = explain(evidence)
+    if killed and hang is not None and hang.id != "HNG001":
+        raise NotApplicable(f"the ranks lost each other: {hang.id} says why")
     if killed:
         yield _finding(sorted(killed, key=lambda t: (t.rank.end and t.rank.end.at_s) or 0.0))
 

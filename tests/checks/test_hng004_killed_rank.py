@@ -1,9 +1,10 @@
 import pytest
 from msgspec.structs import replace
 
+from accel_checks.hng002_rank_dependent_collective import CHECK as HNG002
 from accel_checks.hng004_killed_rank import CHECK
-from accel_doctor.evidence import Evidence, RankEnd, Watch
-from accel_doctor.evidence.run import Position
+from accel_doctor.evidence import Evidence, LoopExit, RankEnd, SiteCode, Watch
+from accel_doctor.evidence.run import Failure, Position
 from accel_doctor.testing import findings, outcome
 from accel_doctor.testing_trace import at, healthy_traced_rank, healthy_user_run
 from log_evidence import evidence_of
@@ -54,6 +55,29 @@ def test_a_killed_rank_of_a_run_is_named_with_its_place_and_the_reason(
     assert "in barrier at train.py:44, after 7 optimizer steps" in finding.message
     assert why in finding.message
     assert finding.values["signal"] == number
+
+
+def test_a_backend_that_aborts_because_a_peer_left_the_loop_is_no_death_of_its_own() -> None:
+    loop = SiteCode(
+        site=at(30),
+        loop_line=30,
+        loop_end_line=36,
+        exits=(LoopExit(line=36, condition_line=35, condition="bad > 3", skips=False),),
+    )
+    gone = Failure(kind="RuntimeError", message="Connection reset by peer", at_s=100.1, site=at(33), peer_gone=True)
+    position = Position(phase="collective", op="all_reduce", site=at(44), since_s=100.0)
+    first = healthy_traced_rank(0, failure=gone)
+    aborted = replace(
+        healthy_traced_rank(1, position=position, loaders=()), end=RankEnd(how="signal", signal=6, at_s=100.0)
+    )
+    run = healthy_user_run(ranks=(first, aborted), code=(loop,))
+    assert findings(CHECK, run) == ()
+    (finding,) = findings(HNG002, run)
+    assert finding.ranks == (1,)
+    assert finding.location is not None
+    assert finding.location.line == 35
+    forward = replace(aborted, trace=healthy_traced_rank(1, position=replace(position, phase="forward")).trace)
+    assert len(findings(CHECK, healthy_user_run(ranks=(first, forward), code=(loop,)))) == 1
 
 
 def test_ranks_that_end_well_or_were_stopped_are_not_killed() -> None:

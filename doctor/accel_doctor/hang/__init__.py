@@ -1,6 +1,7 @@
 """Why ranks wait for each other: one explanation, in the order of the catalogue. Pure."""
 
 import re
+import signal
 
 from accel_doctor.check import names
 from accel_doctor.evidence import Evidence
@@ -30,12 +31,19 @@ def explain(evidence: Evidence) -> Hang | None:
 def _apart(evidence: Evidence, ranks: list[Traced]) -> bool:
     """Return whether the ranks lost each other, and not one its process: that is told by how it ended."""
     stalled = evidence.stall is not None and evidence.stall.stalled
-    if any(t.rank.end is not None and t.rank.end.how in ("signal", "exit") for t in ranks):
-        return False
+    dead = [t for t in ranks if t.rank.end is not None and t.rank.end.how in ("signal", "exit")]
+    if dead:
+        return all(_aborted_by_peers(t) for t in dead)
     failures = [t.trace.failure for t in ranks if t.trace.failure is not None]
     lost = [f for f in failures if f.peer_gone or MISMATCH.search(f.message)]
     own = [f for f in failures if f not in lost]
     return stalled or (bool(lost) and not own)
+
+
+def _aborted_by_peers(t: Traced) -> bool:
+    """Return whether a rank may have been ended by its own backend, which aborts where the peers' calls do not fit."""
+    aborted = t.rank.end is not None and t.rank.end.signal == signal.SIGABRT
+    return aborted and t.trace.position.phase in ("collective", "backward")
 
 
 def _stalled(standing: list[Standing]) -> Hang:

@@ -45,17 +45,15 @@ def _uneven_loop(standing: list[Standing], each: list[Loaded]) -> Hang | None:
 def left_loop(evidence: Evidence, standing: list[Standing], ranks: list[Traced]) -> Hang | None:
     """Find a loop that some ranks left before its end while others are still in it."""
     del ranks
-    for index in range(min(len(s.loaders) for s in standing)):
-        each = [s.loaders[index] for s in standing]
-        code = code_of(evidence, each[0].site)
-        if code is None or code.loop_end_line is None or not any(loader.backwards for loader in each):
+    for index in range(max(len(s.loaders) for s in standing)):
+        each = [s.loaders[index] if index < len(s.loaders) else None for s in standing]
+        known = [loader for loader in each if loader is not None]
+        code = code_of(evidence, known[0].site)
+        if code is None or code.loop_end_line is None or not any(loader.backwards for loader in known):
             continue
         inside = [s for s in standing if _inside(s, code.site, code.loop_line, code.loop_end_line)]
-        left = [
-            s
-            for s, loader in zip(standing, each, strict=True)
-            if s not in inside and (s.ended or s.site is not None) and loader.epochs and not loader.epochs[-1].exhausted
-        ]
+        pairs = zip(standing, each, strict=True)
+        left = [s for s, loader in pairs if s not in inside and _left(s, loader, code.site, code.loop_end_line)]
         if inside and left:
             way = next((e for e in code.exits if not e.skips), None)
             condition = f" by the condition at line {way.condition_line}: {way.condition}" if way else ""
@@ -68,6 +66,16 @@ def left_loop(evidence: Evidence, standing: list[Standing], ranks: list[Traced])
                 told(standing),
             )
     return None
+
+
+def _left(standing: Standing, loader: Loaded | None, loop: Site, loop_end: int) -> bool:
+    """Return whether a rank outside of a loop had left it early; one killed before it told of it stands behind it."""
+    if loader is not None:
+        known = standing.ended or standing.site is not None
+        return bool(known and loader.epochs and not loader.epochs[-1].exhausted)
+    site = standing.site
+    behind = site is not None and (site.path, site.function) == (loop.path, loop.function) and site.line > loop_end
+    return behind and standing.collective
 
 
 def skipped(evidence: Evidence, standing: list[Standing], ranks: list[Traced]) -> Hang | None:
