@@ -16,6 +16,8 @@ FIRST_EPOCHS = 24
 LAST_EPOCHS = 8
 KEPT_ROWS = 512
 KEPT_ROWS_OF_ALL = 1600
+MOST_BESIDE = 4
+LEAST_BESIDE = 4
 WATCHED_BATCHES = 8
 """Batches of each epoch whose rows are read for the running checksum when there are no indices."""
 _iterators: "weakref.WeakKeyDictionary[Any, Row]" = weakref.WeakKeyDictionary()
@@ -152,10 +154,22 @@ def _came(token: Any, args: object, kwargs: object, result: Any, error: BaseExce
         row["waits"] = row.get("waits", 0) + 1
     epoch["batches"] += 1
     core.batches += 1
+    _note_beside(epoch)
     _note_rows(epoch, result)
     if core.steps < 64:
         torch = sys.modules["torch"]
         core.fields["_random"] = models.random_state(torch)
+
+
+def _note_beside(epoch: Row) -> None:
+    """Count backward calls for a loader beside the innermost one, which has them all: one or a few a batch of it."""
+    made = core.backwards - epoch.get("_backwards_before", core.backwards)
+    epoch["_backwards_before"] = core.backwards
+    if 1 <= made <= MOST_BESIDE:
+        epoch["_trained"] = epoch.get("_trained", 0) + 1
+    trained = epoch.get("_trained", 0)
+    if trained >= LEAST_BESIDE and epoch.get("backwards", 0) < trained:
+        epoch["backwards"] = trained
 
 
 def _note_rows(epoch: Row, batch: Any) -> None:  # noqa: ANN401

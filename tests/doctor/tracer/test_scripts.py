@@ -66,6 +66,13 @@ CASES = {
     "loader not prepared": case(
         "DAT001", "enumerate(loader)", l13="model, optimizer = accelerator.prepare(model, optimizer)"
     ),
+    "the second of two loaders not prepared": case(
+        "DAT001",
+        "zip(other, loader)",
+        l10="loader = DataLoader(data, batch_size=8, shuffle=True); other = DataLoader(data, batch_size=8, shuffle=True)",
+        l15="    for step, ((c, _), (a, b)) in enumerate(zip(other, loader)):",
+        l16="        loss = (model(a) - b).pow(2).mean() + model(c).abs().mean()",
+    ),
     "model not prepared": case("GRD002", "prepare(", l13="optimizer, loader = accelerator.prepare(optimizer, loader)"),
     "a head left out of prepare, in the optimizer of a model that was not": case(
         "GRD002",
@@ -485,6 +492,12 @@ HEALTHY = {
         "",
         l14="from accelerate.local_sgd import LocalSGD\nlocal = LocalSGD(accelerator=accelerator, model=model, local_sgd_steps=4, enabled=True).__enter__()\nfor epoch in range(2):",
         l18="        optimizer.step(); local.step()",
+    ),
+    "a look at some held-out batches after every few steps": case(
+        "",
+        "",
+        l14="held_out = iter(DataLoader(data, batch_size=4))\nfor epoch in range(2):",
+        l19="        optimizer.zero_grad()\n        if step % 6 == 5 and accelerator.is_main_process: model.module(next(held_out)[0]).detach()",
     ),
     "several forwards of one model in a step": case(
         "", "", l16="        loss = (model(a) - b).pow(2).mean() + (model(a + 1) - b).pow(2).mean()"
