@@ -66,7 +66,7 @@ def probe(seat: Seat) -> SweepProbe | None:
     sweep = _Sweep(seat, world_size)
     end_s = time.monotonic() + seat.options.sweep_s
     sizes = list(SIZES)
-    while sizes and decided_by_main(seat, go_on=time.monotonic() + sweep.cost_s(sizes[0]) < _end_s(sizes[0], end_s)):
+    while sizes and decided_by_main(seat, go_on=_fits(sweep, sizes[0], end_s)):
         sweep.measure(sizes.pop(0))
     return SweepProbe(
         backend=backend_of(seat.device) or "",
@@ -79,9 +79,16 @@ def probe(seat: Seat) -> SweepProbe | None:
     )
 
 
-def _end_s(size_bytes: int, end_s: float) -> float:
-    """Return until when a size may be measured: of small sizes alone, nothing tells latency from bandwidth."""
-    return end_s + GRACE_S if size_bytes <= LATENCY_BYTES else end_s
+def _fits(sweep: "_Sweep", size_bytes: int, end_s: float) -> bool:
+    """Return whether a size may be measured: in the time box by what it will take, in the grace by the most it can.
+
+    Of small sizes alone, nothing tells latency from bandwidth.
+    """
+    now = time.monotonic()
+    if now + sweep.cost_s(size_bytes) < end_s:
+        return True
+    most_s = 0.0 if size_bytes <= SMALL_BYTES else sweep.most_s(size_bytes)
+    return size_bytes <= LATENCY_BYTES and now + most_s < end_s + GRACE_S
 
 
 class _Sweep:
@@ -100,6 +107,11 @@ class _Sweep:
         """Return how long a size will take, judged by the one before it; small ones cost latency and not bytes."""
         before_bytes, before_s = self._last
         return before_s * size_bytes / max(before_bytes, LATENCY_BYTES) if before_bytes else 0.0
+
+    def most_s(self, size_bytes: int) -> float:
+        """Return the most that a size can take, if the one before it took its time for its bytes."""
+        before_bytes, before_s = self._last
+        return before_s * size_bytes / before_bytes if before_bytes else 0.0
 
     def measure(self, size_bytes: int) -> None:
         """Verify and time every collective at one size."""
