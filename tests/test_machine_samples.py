@@ -31,7 +31,7 @@ SCRIPT = """
 from accelerate import Accelerator
 accelerator = Accelerator()
 accelerator.wait_for_everyone()
-accelerator.print("world", accelerator.num_processes)
+accelerator.print(f"world {accelerator.num_processes}")
 accelerator.end_training()
 """
 
